@@ -1,0 +1,51 @@
+# Two commands do all the set-up: `make demo` and `make test`.
+PYTHON ?= python3.11
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+# Workers must run the interpreter that has the dependencies, whatever `python3` is on the PATH.
+export PYSPARK_PYTHON := $(abspath $(BIN)/python)
+export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
+# The settings come from conf/, not from a Spark that happens to be installed on the machine.
+unexport SPARK_HOME
+unexport SPARK_CONF_DIR
+
+.PHONY: help demo test lint unit spark connect stress clean
+
+help:  ## show what can be made
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
+
+$(READY): setup.cfg pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 is needed: set PYTHON=…"; exit 1; }
+	@command -v java >/dev/null || { echo "Java 17 is needed on the PATH"; exit 1; }
+	@echo "Creating $(VENV) and installing pyspark, delta-spark and the tools (about 500 MB) …"
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[spark,connect,dev]'
+	@touch $@
+
+demo: $(READY)  ## build a small local catalog and show every step
+	$(BIN)/python jobs/demo.py
+
+lint: $(READY)  ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+unit: $(READY)  ## the tests that need no Spark
+	$(BIN)/python -m pytest tests/unit
+
+spark: $(READY)  ## the tests on a local Spark, races included
+	$(BIN)/python -m pytest tests/spark tests/concurrency -m 'not stress'
+
+connect: $(READY)  ## a representative part of them on Spark Connect
+	STRATA_TEST_CONNECT=1 $(BIN)/python -m pytest tests/spark -m 'connect and not stress'
+
+test: lint unit spark connect  ## everything that must pass before a change lands
+
+stress: $(READY)  ## long races and kills, and the whole Spark suite on Connect
+	$(BIN)/python -m pytest tests/concurrency -m stress --timeout 3600
+	STRATA_TEST_CONNECT=1 $(BIN)/python -m pytest tests/spark --timeout 3600
+
+clean:  ## remove the virtual environment and what was built
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,1 @@
+"""Readers' side: an immutable snapshot in memory, kept fresh by polls, broadcast to executors."""

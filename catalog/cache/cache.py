@@ -1,0 +1,201 @@
+"""The cache that users hold: one reference to a snapshot, replaced by polls."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from catalog.cache.broadcast import Handle, broadcast
+from catalog.cache.loader import Loader
+from catalog.cache.snapshot import Snapshot
+from catalog.errors import InvalidInput, NotLoaded
+from catalog.schema import Schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Poll:
+    """What a poll found.
+
+    `reloaded` says that the change feed did not lead from one version to the other, so that
+    everything was read; the counts are then those of the whole.
+    """
+
+    before: int | None
+    after: int
+    added: int = 0
+    removed: int = 0
+    changed: int = 0
+    schemas: tuple[str, ...] = ()
+    reloaded: bool = False
+
+
+class Cache:
+    """Answers which schema a segment has, from memory, at the version of the last poll."""
+
+    def __init__(self, spark: SparkSession, loader: Loader) -> None:
+        self._spark = spark
+        self._loader = loader
+        self._snapshot: Snapshot | None = None
+        self._handle: Handle | None = None
+        self._shipped: Snapshot | None = None
+        self._polling = threading.Lock()
+        self._shipping = threading.Lock()
+        self._stop = threading.Event()
+        self._poller: threading.Thread | None = None
+        self.last_error: Exception | None = None
+
+    # --- freshness --------------------------------------------------------------------------------
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The published state; it never changes, a poll puts another in its place."""
+        snapshot = self._snapshot
+        if snapshot is None:
+            raise NotLoaded("The cache has not been loaded yet; call reload() or poll() first.")
+        return snapshot
+
+    @property
+    def version(self) -> int:
+        """The table version that lookups answer from."""
+        return self.snapshot.version
+
+    def reload(self) -> Poll:
+        """Reads everything at the newest version."""
+        with self._polling:
+            return self._reload()
+
+    def poll(self) -> Poll:
+        """Brings the cache to the newest version, at a cost that follows the changes."""
+        with self._polling:
+            before = self._snapshot
+            if before is None:
+                return self._reload()
+            head = self._loader.store.head()
+            if head.version == before.version and head.stamp == before.position.stamp:
+                return Poll(before.version, before.version)
+            if head.version <= before.version:
+                return self._reload()
+            folded = self._loader.follow(before, head)
+            if folded is None:
+                return self._reload()
+            self._snapshot = folded.snapshot
+            return Poll(
+                before.version,
+                folded.snapshot.version,
+                folded.added,
+                folded.removed,
+                folded.changed,
+                folded.schemas,
+            )
+
+    def _reload(self) -> Poll:
+        before = self._snapshot
+        snapshot = self._loader.load()
+        if (
+            before is not None
+            and before.position.table_id == snapshot.position.table_id
+            and snapshot.version < before.version
+        ):
+            # I5: within one table a cache never goes back.
+            return Poll(before.version, before.version, reloaded=True)
+        self._snapshot = snapshot
+        return Poll(
+            None if before is None else before.version,
+            snapshot.version,
+            added=len(snapshot),
+            schemas=tuple(sorted(snapshot.live)),
+            reloaded=True,
+        )
+
+    def start(self, every: float = 60.0) -> Cache:
+        """Polls in the background every so many seconds, until `stop`."""
+        if not every > 0:
+            raise InvalidInput(f"every must be above zero seconds, not {every!r}.", every=every)
+        if self._poller is None:
+            self._stop.clear()
+            self._poller = threading.Thread(
+                target=self._keep_polling, args=(every,), name="strata-poll", daemon=True
+            )
+            self._poller.start()
+        return self
+
+    def stop(self) -> None:
+        """Ends the background polls; waits for one that is running."""
+        poller, self._poller = self._poller, None
+        if poller is not None:
+            self._stop.set()
+            poller.join()
+
+    def _keep_polling(self, every: float) -> None:
+        while True:
+            try:
+                self.poll()
+                self.last_error = None
+            except Exception as error:
+                # Lookups go on from the last snapshot; the next poll may work again.
+                self.last_error = error
+                log.warning("A poll failed and will be tried again in %g s: %s", every, error)
+            if self._stop.wait(every):
+                return
+
+    def __enter__(self) -> Cache:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    # --- answers ----------------------------------------------------------------------------------
+
+    def schema_of(self, segment_id: str) -> Schema:
+        """The schema of a segment."""
+        return self.snapshot.schema_of(segment_id)
+
+    def fingerprint_of(self, segment_id: str) -> str | None:
+        """The fingerprint of a segment's schema; none if its schema is not known."""
+        return self.snapshot.fingerprint_of(segment_id)
+
+    def num_rows(self, segment_id: str) -> int | None:
+        """The row count of a segment."""
+        return self.snapshot.num_rows(segment_id)
+
+    def schema(self, beginning: str) -> Schema:
+        """The schema with this fingerprint, or with any unique beginning of it."""
+        return self.snapshot.schema(beginning)
+
+    def lookup(self, segment_ids: Any) -> pa.Table:
+        """Answers many ids at once; see `Snapshot.lookup`."""
+        return self.snapshot.lookup(segment_ids)
+
+    def lookup_keys(self, k1: Any, k2: Any) -> pa.Table:
+        """Answers keys that Spark computed; see `Snapshot.lookup_keys`."""
+        return self.snapshot.lookup_keys(k1, k2)
+
+    def datasources(self) -> dict[str, int]:
+        """How many segments each datasource has."""
+        return self.snapshot.datasources()
+
+    def broadcast(self) -> Handle:
+        """A handle for UDFs and mapInArrow; a new version replaces it and frees the old copies."""
+        with self._shipping:
+            snapshot = self.snapshot
+            if self._handle is None or self._shipped is not snapshot:
+                old, self._handle = self._handle, broadcast(self._spark, snapshot)
+                self._shipped = snapshot
+                if old is not None:
+                    old.release()
+            return self._handle

@@ -1,0 +1,97 @@
+"""Reads the table for the cache: a whole version, or the changes since one."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from catalog.cache.fold import Folded, build, fold
+from catalog.cache.index import KEY_COLUMNS
+from catalog.cache.snapshot import Position, Snapshot
+from catalog.errors import GaveUp
+from catalog.table.layout import bucket_of
+from catalog.table.location import literal
+from catalog.table.store import Head, Store
+
+log = logging.getLogger(__name__)
+
+_SCHEMA_COLUMNS = "kind, key, payload, unix_micros(published_at) AS published_micros"
+
+
+@dataclass(frozen=True)
+class Loader:
+    """Loads snapshots of the whole catalog, or of some datasources."""
+
+    store: Store
+    buckets: int
+    datasources: tuple[str, ...] | None = None
+
+    def load(self) -> Snapshot:
+        """The snapshot of the newest version."""
+        for _ in range(3):
+            before = self.store.detail().table_id
+            head = self.store.head()
+            snapshot = self.load_at(Position(before, head.version, head.stamp))
+            if self.store.detail().table_id == before:
+                return snapshot
+        raise GaveUp("The table was re-created again and again while it was being read.")
+
+    def load_at(self, position: Position) -> Snapshot:
+        """The snapshot of one version, from a full read pinned there."""
+        pinned = self.store.pinned(position.version)
+        session = self.store.session
+        segments = session.sql(
+            f"SELECT {', '.join(KEY_COLUMNS)}, fingerprint, num_rows, datasource FROM {pinned} "
+            f"WHERE kind = 'segment'{self._only()}"
+        ).toArrow()
+        schemas = session.sql(
+            f"SELECT {_SCHEMA_COLUMNS} FROM {pinned} WHERE kind IN ('schema', 'retired')"
+        ).toArrow()
+        return build(position, segments, schemas)
+
+    def follow(self, before: Snapshot, head: Head) -> Folded | None:
+        """The snapshot at `head`, from the changes since another; nothing if there is a gap."""
+        position = before.position
+        try:
+            folded = self.replay(before, Position(position.table_id, head.version, head.stamp))
+        except Exception as error:
+            # Vacuumed, expired, not enabled in between: the conditions differ by release and
+            # engine, and a full load is right after all of them.
+            log.info("The change feed after version %d has a gap: %s", position.version, error)
+            return None
+        # The feed of a re-created table is given out without complaint.
+        return folded if self.store.detail().table_id == position.table_id else None
+
+    def replay(self, before: Snapshot, after: Position) -> Folded:
+        """Folds the change feed between two positions of one table."""
+        feed = self.store.changes(before.version + 1, after.version)
+        changes = (
+            feed.where(f"kind IN ('schema', 'retired') OR (kind = 'segment'{self._only()})")
+            .selectExpr(
+                "kind",
+                "IF(kind = 'segment', NULL, key) AS key",
+                *KEY_COLUMNS,
+                "fingerprint",
+                "num_rows",
+                "datasource",
+                "payload",
+                "unix_micros(published_at) AS published_micros",
+                "_change_type AS change",
+                "_commit_version AS version",
+            )
+            .toArrow()
+        )
+        return fold(before, after, changes)
+
+    def _only(self) -> str:
+        if self.datasources is None:
+            return ""
+        names = ", ".join(map(literal, self.datasources)) or "NULL"
+        buckets = sorted({bucket_of(name, self.buckets) for name in self.datasources}) or [-1]
+        return f" AND bucket IN ({', '.join(map(str, buckets))}) AND datasource IN ({names})"
+
+
+def only(datasources: Sequence[str] | None) -> tuple[str, ...] | None:
+    """The datasources of a restricted cache, each once."""
+    return None if datasources is None else tuple(sorted(set(datasources)))

@@ -1,0 +1,177 @@
+"""The published state of the catalog at one version; it never changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from catalog.cache.index import NO_ROWS, NO_SCHEMA, Index, Int64s, key_of, keys_of
+from catalog.errors import InvalidInput, NotInSnapshot
+from catalog.schema import Schema
+from catalog.schema.prefix import resolve_prefix
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a snapshot stands: which table, which version, and the stamp of that version."""
+
+    table_id: str
+    version: int
+    stamp: str
+
+
+@dataclass(frozen=True)
+class StoredSchema:
+    """A definition as the table holds it."""
+
+    payload: str
+    published_micros: int
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """Segments, schemas and counts at one version; it can be pickled and asked anywhere.
+
+    `fingerprints` gives schemas their numbers inside this snapshot, `counts` the segments for
+    each datasource and fingerprint.
+    """
+
+    position: Position
+    index: Index
+    fingerprints: tuple[str, ...]
+    live: Mapping[str, StoredSchema]
+    retired: Mapping[str, StoredSchema]
+    counts: Mapping[tuple[str, str | None], int]
+    _parsed: dict[str, Schema] = field(default_factory=dict, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_parsed": {}}
+
+    @property
+    def version(self) -> int:
+        return self.position.version
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def fingerprint_of(self, segment_id: str) -> str | None:
+        """The fingerprint of a segment's schema; none if the segment's schema is not known."""
+        number = int(self.index.schema[self._place(segment_id)])
+        return None if number == NO_SCHEMA else self.fingerprints[number]
+
+    def schema_of(self, segment_id: str) -> Schema:
+        """The schema of a segment."""
+        fingerprint = self.fingerprint_of(segment_id)
+        if fingerprint is None:
+            raise NotInSnapshot(
+                f"Segment {segment_id} is published without a schema (version {self.version}).",
+                segment_id=segment_id,
+                version=self.version,
+            )
+        return self._schema(fingerprint)
+
+    def num_rows(self, segment_id: str) -> int | None:
+        """The row count of a segment; none if it is not known."""
+        rows = int(self.index.rows[self._place(segment_id)])
+        return None if rows == NO_ROWS else rows
+
+    def schema(self, beginning: str) -> Schema:
+        """The schema with this fingerprint, or with any unique beginning of it."""
+        known = self.live.keys() | self.retired.keys()
+        if beginning in known:
+            return self._schema(beginning)
+        return self._schema(resolve_prefix(beginning, known))
+
+    def lookup(self, segment_ids: Any) -> pa.Table:
+        """Answers many ids at once: columns found, fingerprint and num_rows, in the order asked.
+
+        Takes a list, a numpy array, an Arrow array or a pandas series of strings.
+        """
+        return self.lookup_keys(*keys_of(_strings(segment_ids)))
+
+    def lookup_keys(self, k1: Int64s, k2: Int64s) -> pa.Table:
+        """Like `lookup`, for keys that Spark computed: xxhash64(id), xxhash64('strata', id)."""
+        place = self.index.find(np.asarray(k1, np.int64), np.asarray(k2, np.int64))
+        found = place >= 0
+        if not len(self.index):
+            schema, rows = np.full(len(place), NO_SCHEMA, np.int32), place
+        else:
+            at = np.where(found, place, 0)
+            schema, rows = self.index.schema[at], self.index.rows[at]
+        codes: Any = pa.array(schema, mask=~found | (schema == NO_SCHEMA))
+        return pa.table(
+            {
+                "found": pa.array(found),
+                "fingerprint": pa.DictionaryArray.from_arrays(
+                    codes, pa.array(self.fingerprints, pa.string())
+                ),
+                "num_rows": pa.array(rows, mask=~found | (rows == NO_ROWS)),
+            }
+        )
+
+    def datasources(self) -> dict[str, int]:
+        """How many segments each datasource has."""
+        totals: dict[str, int] = {}
+        for (datasource, _), count in self.counts.items():
+            totals[datasource] = totals.get(datasource, 0) + count
+        return totals
+
+    def content(self) -> dict[str, Any]:
+        """Everything that two snapshots of one version must agree in, in comparable form."""
+        names = np.array([*self.fingerprints, ""], dtype=object)
+        order = np.lexsort((self.index.k2, self.index.k1))
+        return {
+            "version": self.version,
+            "keys": np.stack([self.index.k1[order], self.index.k2[order]]).tolist(),
+            "fingerprints": names[self.index.schema[order]].tolist(),
+            "rows": self.index.rows[order].tolist(),
+            "live": dict(self.live),
+            "retired": dict(self.retired),
+            "counts": {key: count for key, count in self.counts.items() if count},
+        }
+
+    def _place(self, segment_id: str) -> int:
+        if not isinstance(segment_id, str):
+            raise InvalidInput(
+                f"A segment id is a string, not {segment_id!r}.", segment_id=segment_id
+            )
+        place = self.index.find_one(*key_of(segment_id))
+        if place < 0:
+            raise NotInSnapshot(
+                f"Segment {segment_id} is not in the snapshot of version {self.version}.",
+                segment_id=segment_id,
+                version=self.version,
+            )
+        return place
+
+    def _schema(self, fingerprint: str) -> Schema:
+        parsed = self._parsed.get(fingerprint)
+        if parsed is None:
+            stored = self.live.get(fingerprint) or self.retired.get(fingerprint)
+            if stored is None:
+                raise NotInSnapshot(
+                    f"Schema {fingerprint} is not in the snapshot of version {self.version}.",
+                    fingerprint=fingerprint,
+                    version=self.version,
+                )
+            # Two threads may both parse it; they get equal schemas.
+            parsed = self._parsed[fingerprint] = Schema.from_payload(stored.payload)
+        return parsed
+
+
+def _strings(segment_ids: Any) -> Iterable[str]:
+    if isinstance(segment_ids, str):
+        raise InvalidInput(
+            f"lookup takes many ids; for one write [{segment_ids!r}], or use schema_of.",
+            segment_ids=segment_ids,
+        )
+    if isinstance(segment_ids, pa.Array | pa.ChunkedArray):
+        ids: list[Any] = segment_ids.to_pylist()
+        return ids
+    if hasattr(segment_ids, "tolist"):
+        return segment_ids.tolist()  # type: ignore[no-any-return]
+    return list(segment_ids)

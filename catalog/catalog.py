@@ -1,0 +1,476 @@
+"""The catalog that users open: each verb is a call into one module."""
+
+from __future__ import annotations
+
+import getpass
+import logging
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from pyspark.sql import DataFrame
+
+from catalog import cleanup as cleaning
+from catalog.cache.cache import Cache
+from catalog.cache.loader import Loader, only
+from catalog.cleanup import Cleaner, CleanupReport
+from catalog.config import Settings
+from catalog.drop import Dropper, select
+from catalog.errors import CatalogNotFound, InvalidInput, ReadOnly, UpgradeNeeded
+from catalog.model import Caller, DropResult, OnExisting, PublishResult, Segment, check_actor
+from catalog.publish.batch import batch_of
+from catalog.publish.frame import FramePublisher, check_staged, normalised
+from catalog.publish.group import Publisher, PublishRequest
+from catalog.schema import Schema
+from catalog.schema.prefix import resolve_prefix
+from catalog.table import opening, views
+from catalog.table.layout import LAYOUT, Layout
+from catalog.table.location import Location, literal
+from catalog.table.lock import TableLock
+from catalog.table.queue import CommitQueue, Request
+from catalog.table.session import own_session
+from catalog.table.staging import Staging
+from catalog.table.store import Store
+from catalog.table.writer import Writer
+from catalog.verify import Verifier, VerifyReport
+from catalog.waiting import Deadline, Surroundings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger(__name__)
+
+AsOf = int | datetime | None
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class UpgradeReport:
+    """What an upgrade of the layout did, or would do."""
+
+    before: int
+    after: int
+    statements: tuple[str, ...]
+    dry_run: bool = False
+
+
+class Catalog:
+    """A catalog of segments and their schemas, kept in one Delta table.
+
+    Open one with `Catalog.open`. Calls from many threads are welcome: publishes that wait at the
+    same time share a commit.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        session: SparkSession,
+        opened: opening.Opened,
+        layout: Layout,
+        settings: Settings,
+        surroundings: Surroundings,
+        actor: str,
+        read_only: bool,
+    ) -> None:
+        """Used by `open`."""
+        self._spark = spark
+        self._opened = opened
+        self._layout = layout
+        self._settings = settings
+        self._surroundings = surroundings
+        self._actor = actor
+        self._read_only = read_only
+        self._store = Store(session, opened.location)
+        local = opened.detail.path if settings.file_lock else None
+        self._lock = TableLock.beside(local)
+        shuffles = spark.conf.get("spark.sql.shuffle.partitions", None) or "200"
+        self._writer = Writer(self._store, self._lock, surroundings, shuffles)
+        self._staging = Staging(session, opened.location, Staging.lock_file_of(local))
+        self._queue = CommitQueue()
+        self._staging_queue = CommitQueue()
+        self._publisher = Publisher(self._writer, opened.segment_buckets, surroundings)
+        self._frames = FramePublisher(self._writer, self._staging, surroundings)
+        self._dropper = Dropper(self._writer, opened.segment_buckets, surroundings)
+
+    @classmethod
+    def open(
+        cls,
+        spark: SparkSession,
+        location: str | os.PathLike[str],
+        *,
+        read_only: bool = False,
+        actor: str | None = None,
+        settings: Settings | None = None,
+        surroundings: Surroundings | None = None,
+        layout: Layout = LAYOUT,
+    ) -> Catalog:
+        """Opens the catalog at a path or in a schema, and creates it if there is none.
+
+        Args:
+            spark: a session with Delta; it is never changed.
+            location: a path (`/data/meta`, `s3://bucket/meta`) or a schema name (`main.meta`).
+            read_only: never write; a catalog that is not there is an error.
+            actor: who changes are recorded for, unless a call says otherwise.
+            settings: see `Settings`.
+            surroundings: clock, ids and pauses, for tests.
+            layout: the table layout that this code knows, for tests.
+        """
+        settings = settings or Settings()
+        place = Location.parse(location)
+        session = own_session(spark)
+        opened = opening.find(session, place, layout)
+        if opened is None:
+            if read_only:
+                raise CatalogNotFound(
+                    f"There is no catalog at {place}, and read_only=True does not create one.",
+                    location=str(place),
+                )
+            opened = opening.create(
+                session,
+                place,
+                layout,
+                settings.segment_buckets,
+                settings.file_lock,
+                Deadline(settings.deadline),
+            )
+            if opened.location.path is None:
+                views.create_views(session, opened.location, replace=False)
+        if opened.layout_found < layout.number:
+            log.warning(
+                "The catalog at %s has layout %d and this release writes layout %d: it can be "
+                "read; call upgrade() before writing.",
+                opened.location,
+                opened.layout_found,
+                layout.number,
+            )
+        return cls(
+            spark,
+            session,
+            opened,
+            layout,
+            settings,
+            surroundings or Surroundings(),
+            check_actor("actor", actor if actor is not None else _user()),
+            read_only,
+        )
+
+    def __repr__(self) -> str:
+        return f"Catalog({str(self.location)!r})"
+
+    # --- changing ---------------------------------------------------------------------------------
+
+    def publish(
+        self,
+        segments: Iterable[Segment] | DataFrame,
+        *,
+        on_existing: str = "refuse",
+        actor: str | None = None,
+        reason: str = "",
+        deadline: float | None = None,
+    ) -> PublishResult:
+        """Makes segments and their schemas visible, all of them or none.
+
+        Args:
+            segments: `Segment` objects, or a DataFrame with the columns segment_id (or datasource
+                and name), schema (DDL or Spark's JSON), num_rows, and if known size_bytes,
+                location, starts_at, ends_at.
+            on_existing: what to do about ids that are there with other content: "refuse" the whole
+                publish, "skip" them, or "replace" them. The same content again is no change.
+            actor: who publishes.
+            reason: why; both stand in the commit's user metadata.
+            deadline: seconds to wait for others before giving up.
+        """
+        self._check_writable()
+        mode = _mode(on_existing)
+        who, why = self._caller(actor, reason)
+        until = self._deadline(deadline)
+        if isinstance(segments, DataFrame):
+            return self._publish_frame(segments, mode, Caller(who, why), until)
+        batch = batch_of(segments, who, why)
+        if not batch.segments:
+            return PublishResult(self._store.head().version, "", (), 0, 0)
+        result = self._queue.submit(PublishRequest(self._publisher, batch, until, mode))
+        return cast(PublishResult, result)
+
+    def _publish_frame(
+        self, frame: DataFrame, mode: OnExisting, caller: Caller, deadline: Deadline
+    ) -> PublishResult:
+        rows = normalised(frame)
+        name = self._surroundings.new_id()
+        buckets = self._opened.segment_buckets
+        try:
+            self._alone(
+                lambda: self._staging.write(rows, name, buckets, deadline),
+                deadline,
+                self._staging_queue,
+            )
+            self._surroundings.at("publish.staged")
+            batch = check_staged(self._staging, name)
+            if batch is None:
+                return PublishResult(self._store.head().version, "", (), 0, 0)
+            counted = Caller(caller.actor, caller.reason, {"segments": batch.segments})
+            return self._alone(
+                lambda: self._frames.publish(batch, counted, mode, deadline), deadline
+            )
+        finally:
+            self._discard(name)
+
+    def _discard(self, name: str) -> None:
+        patience = Deadline(self._settings.deadline)
+        try:
+            self._alone(
+                lambda: self._staging.discard(name, patience), patience, self._staging_queue
+            )
+        except Exception as error:
+            # What was published is published; cleanup() sweeps what is left here.
+            log.warning("The staged batch %s could not be removed: %s", name, error)
+
+    def drop(
+        self,
+        segment_ids: Iterable[str] | None = None,
+        *,
+        datasource: str | None = None,
+        starts_at: datetime | None = None,
+        ends_at: datetime | None = None,
+        dry_run: bool = False,
+        actor: str | None = None,
+        reason: str = "",
+        deadline: float | None = None,
+    ) -> DropResult:
+        """Removes segments: these ids, or all of a datasource, or those within an interval.
+
+        A segment is within an interval if its own interval lies in [starts_at, ends_at) entirely.
+        Ids that are not there are counted, not an error. Schemas stay until a clean-up.
+        """
+        selection = select(segment_ids, datasource, starts_at, ends_at)
+        if dry_run:
+            return self._dropper.count(selection)
+        self._check_writable()
+        who, why = self._caller(actor, reason)
+        until = self._deadline(deadline)
+        return self._alone(lambda: self._dropper.drop(selection, who, why, until), until)
+
+    def cleanup(
+        self,
+        *,
+        grace: timedelta = cleaning.DEFAULT_GRACE,
+        dry_run: bool = False,
+        limit: int = cleaning.DEFAULT_LIMIT,
+        actor: str | None = None,
+        reason: str = "",
+        deadline: float | None = None,
+    ) -> CleanupReport:
+        """Retires schemas that nothing uses, and purges those that were retired long enough ago.
+
+        Args:
+            grace: how long ago a schema must have been published to be retired, and retired to be
+                purged. It is comfort, not safety: zero is safe too.
+            dry_run: only say what would be done.
+            limit: at most so many are retired, and so many purged, in this run.
+            actor: who cleans up.
+            reason: why.
+            deadline: seconds to wait for others before giving up.
+        """
+        if not dry_run:
+            self._check_writable()
+        who, why = self._caller(actor, reason)
+        until = self._deadline(deadline)
+        cleaner = Cleaner(
+            self._writer,
+            lambda work: self._alone(work, until),
+            self._surroundings,
+            Caller(who, why),
+            until,
+        )
+        report = cleaner.clean(grace, limit, dry_run)
+        if not dry_run:
+            self._alone(lambda: self._staging.sweep(until), until, self._staging_queue)
+        return report
+
+    def upgrade(self, *, dry_run: bool = False) -> UpgradeReport:
+        """Brings a table with an older layout up to the one that this release writes."""
+        found, wanted = self._opened.layout_found, self._layout.number
+        session, place = self._store.session, self._opened.location
+        present = opening.present_columns(session, place)
+        statements = self._layout.upgrade_statements(self._store.relation, found, present)
+        report = UpgradeReport(found, wanted, tuple(statements), dry_run)
+        if dry_run or not statements:
+            return report
+        if self._read_only:
+            raise ReadOnly("The catalog was opened with read_only=True; open it for writing.")
+
+        def run() -> None:
+            with self._lock.held(until), until.not_counting():
+                for statement in statements:
+                    session.sql(statement)
+
+        until = self._deadline(None)
+        self._alone(run, until)
+        if place.path is None:
+            views.create_views(session, place)
+        opened = opening.find(session, place, self._layout)
+        assert opened is not None
+        self._opened = opened
+        return report
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    @property
+    def location(self) -> Location:
+        """Where the catalog is, under the one path that it is written by."""
+        return self._opened.location
+
+    @property
+    def version(self) -> int:
+        """The newest version of the table."""
+        return self._store.head().version
+
+    def cache(self, *, datasources: Sequence[str] | None = None, load: bool = True) -> Cache:
+        """A snapshot in memory for lookups, of everything or of some datasources.
+
+        With `load=False` nothing is read yet; lookups raise `NotLoaded` until a poll or reload.
+        """
+        if isinstance(datasources, str):
+            raise InvalidInput(
+                f"datasources takes a list; for one write [{datasources!r}].",
+                datasources=datasources,
+            )
+        loader = Loader(self._store, self._opened.segment_buckets, only(datasources))
+        cache = Cache(self._spark, loader)
+        if load:
+            cache.reload()
+        return cache
+
+    def schema(self, beginning: str) -> Schema:
+        """The schema with this fingerprint, or with any unique beginning of it."""
+        shape = resolve_prefix(beginning, [beginning.lower().ljust(32, "0")])[: len(beginning)]
+        rows = self._store.session.sql(
+            f"SELECT key, min_by(payload, kind = 'retired') AS payload "
+            f"FROM {self._store.pinned(self.version)} WHERE kind IN ('schema', 'retired') "
+            f"AND startswith(key, {literal(shape)}) GROUP BY key ORDER BY key LIMIT 6"
+        ).collect()
+        found = {row["key"]: row["payload"] for row in rows}
+        return Schema.from_payload(found[resolve_prefix(beginning, found)])
+
+    def verify(self, *, version: int | None = None, since: int | None = None) -> VerifyReport:
+        """Checks the promises I1 to I6.
+
+        Args:
+            version: the version to check; the newest if not given.
+            since: check every version from this one on too, by one replay of the change feed.
+        """
+        last = self._store.version_as_of(version)
+        if since is not None:
+            self._store.version_as_of(since)
+            if since > last:
+                raise InvalidInput(f"since {since} is after version {last}.", since=since)
+        return Verifier(self._store, self._opened.segment_buckets).verify(last, since)
+
+    def history(self, limit: int = 20) -> DataFrame:
+        """The newest commits: version, time, verb, actors and reasons of the callers, commit id."""
+        callers = (
+            "from_json(get_json_object(userMetadata, '$.callers'), "
+            "'ARRAY<STRUCT<actor: STRING, reason: STRING>>')"
+        )
+        bound = f" LIMIT {int(limit)}"
+        return self._spark.sql(f"DESCRIBE HISTORY {self._store.relation}{bound}").selectExpr(
+            "version",
+            "timestamp",
+            "coalesce(get_json_object(userMetadata, '$.verb'), lower(operation)) AS verb",
+            f"{callers}.actor AS actors",
+            f"{callers}.reason AS reasons",
+            "get_json_object(userMetadata, '$.commit') AS commit_id",
+        )
+
+    def schemas(self, as_of: AsOf = None) -> DataFrame:
+        """Live schemas, now or as of a version or a time; the frame is pinned to that version."""
+        return self._view("schemas", as_of)
+
+    def schema_columns(self, as_of: AsOf = None) -> DataFrame:
+        """Columns of live schemas, nested ones by path."""
+        return self._view("schema_columns", as_of)
+
+    def segments(self, as_of: AsOf = None) -> DataFrame:
+        """Segments, now or as of a version or a time."""
+        return self._view("segments", as_of)
+
+    def segment_schemas(self, as_of: AsOf = None) -> DataFrame:
+        """Segments with the definitions of their schemas."""
+        return self._view("segment_schemas", as_of)
+
+    def datasources(self, as_of: AsOf = None) -> DataFrame:
+        """Datasources with counts of segments, schemas and rows."""
+        return self._view("datasources", as_of)
+
+    def orphan_schemas(self, as_of: AsOf = None) -> DataFrame:
+        """Live schemas that nothing refers to."""
+        return self._view("orphan_schemas", as_of)
+
+    def retired_schemas(self, as_of: AsOf = None) -> DataFrame:
+        """Schemas on their way out."""
+        return self._view("retired_schemas", as_of)
+
+    def create_views(self, prefix: str = "") -> list[str]:
+        """Makes the views available to SQL and returns their names.
+
+        For a path they are temporary views of the given session; in a schema they are persistent,
+        and exist since its creation.
+        """
+        if self.location.path is None:
+            self._check_writable()
+        return views.create_views(self._spark, self.location, prefix)
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _view(self, name: str, as_of: AsOf) -> DataFrame:
+        version = self._store.version_as_of(as_of)
+        return self._spark.sql(views.query(name, self._store.pinned(version)))
+
+    def _alone(
+        self, work: Callable[[], T], deadline: Deadline, queue: CommitQueue | None = None
+    ) -> T:
+        """Runs work in the commit thread, by itself."""
+
+        def run(requests: Sequence[Request]) -> None:
+            requests[0].finish(work())
+
+        return cast(T, (queue or self._queue).submit(Request(run, deadline)))
+
+    def _check_writable(self) -> None:
+        if self._read_only:
+            raise ReadOnly("The catalog was opened with read_only=True; open it for writing.")
+        if self._opened.layout_found < self._layout.number:
+            raise UpgradeNeeded(
+                f"The catalog at {self.location} has layout {self._opened.layout_found} and this "
+                f"release writes layout {self._layout.number}; call upgrade() first.",
+                location=str(self.location),
+            )
+
+    def _caller(self, actor: str | None, reason: str) -> tuple[str, str]:
+        return (
+            check_actor("actor", self._actor if actor is None else actor),
+            check_actor("reason", reason),
+        )
+
+    def _deadline(self, seconds: float | None) -> Deadline:
+        return Deadline(self._settings.deadline if seconds is None else seconds)
+
+
+def _mode(on_existing: str) -> OnExisting:
+    try:
+        return OnExisting(on_existing)
+    except ValueError:
+        raise InvalidInput(
+            f'on_existing must be "refuse", "skip" or "replace", not {on_existing!r}.',
+            on_existing=on_existing,
+        ) from None
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        # A container may run under a number that has no name.
+        return f"uid {os.getuid()}"

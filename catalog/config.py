@@ -1,0 +1,25 @@
+"""What can be set for a catalog, with the defaults that most want."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from catalog.table.layout import DEFAULT_SEGMENT_BUCKETS
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Choices that hold for an open catalog.
+
+    Attributes:
+        deadline: seconds that a call may wait for others before it gives up; the running of its
+            own commit does not count.
+        segment_buckets: partitions for segments, used when the catalog is created. Writers of
+            datasources in different buckets never wait for each other.
+        file_lock: hold an operating-system lock on local disk. Without it two processes damage
+            the table; only writers inside one JVM may go without.
+    """
+
+    deadline: float = 120.0
+    segment_buckets: int = DEFAULT_SEGMENT_BUCKETS
+    file_lock: bool = True

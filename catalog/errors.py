@@ -1,0 +1,172 @@
+"""One tree of errors: each leaf is a situation that a caller can act on."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class CatalogError(Exception):
+    """Base of everything that Strata raises on purpose.
+
+    `condition` is a stable name for programs, `values` holds the offending values, and `retryable`
+    says whether the same call can succeed later without being changed.
+    """
+
+    condition: ClassVar[str] = "CATALOG_ERROR"
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str, **values: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.values = values
+
+    def __str__(self) -> str:
+        return f"[{self.condition}] {self.message}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.message, self.values)
+
+
+def _rebuild(cls: type[CatalogError], message: str, values: dict[str, Any]) -> CatalogError:
+    return cls(message, **values)
+
+
+# --- input that can never work -------------------------------------------------------------------
+
+
+class InvalidInput(CatalogError, ValueError):
+    """An argument breaks a rule; nothing was written."""
+
+    condition = "INVALID_INPUT"
+
+
+class InvalidSchema(InvalidInput):
+    """A schema is empty, malformed, or has a type or a column name that cannot be kept."""
+
+    condition = "INVALID_SCHEMA"
+
+
+class InvalidSegment(InvalidInput):
+    """A segment's id, counts, location or interval break a rule."""
+
+    condition = "INVALID_SEGMENT"
+
+
+class DuplicateSegment(InvalidInput):
+    """One batch holds the same segment id twice with different content."""
+
+    condition = "DUPLICATE_SEGMENT"
+
+
+class InvalidLocation(InvalidInput):
+    """A catalog location is neither a path nor a schema name."""
+
+    condition = "INVALID_LOCATION"
+
+
+class AmbiguousFingerprint(InvalidInput):
+    """The beginning of a fingerprint fits more than one schema."""
+
+    condition = "AMBIGUOUS_FINGERPRINT"
+
+
+# --- what is at the location ---------------------------------------------------------------------
+
+
+class CatalogNotFound(CatalogError):
+    """There is no catalog at the location, and the call may not create one."""
+
+    condition = "CATALOG_NOT_FOUND"
+
+
+class NotACatalog(CatalogError):
+    """Something is at the location, but it is not a table that this library may write."""
+
+    condition = "NOT_A_CATALOG"
+
+
+class LayoutTooNew(CatalogError):
+    """The table was laid out by a newer release."""
+
+    condition = "LAYOUT_TOO_NEW"
+
+
+class UpgradeNeeded(CatalogError):
+    """The table has an older layout: it can be read, and written after `upgrade`."""
+
+    condition = "UPGRADE_NEEDED"
+
+
+class ReadOnly(CatalogError):
+    """The catalog was opened with `read_only=True`."""
+
+    condition = "READ_ONLY"
+
+
+class UnsuitableSession(CatalogError):
+    """The Spark session refuses a setting that the catalog relies on, or lacks Delta."""
+
+    condition = "UNSUITABLE_SESSION"
+
+
+# --- what is in the catalog ----------------------------------------------------------------------
+
+
+class SegmentConflict(CatalogError):
+    """A segment id is already published with other content; nothing was written."""
+
+    condition = "SEGMENT_CONFLICT"
+
+
+class FingerprintCollision(CatalogError):
+    """A fingerprint is stored with another definition; nothing was written."""
+
+    condition = "FINGERPRINT_COLLISION"
+
+
+class UnknownSchema(CatalogError, LookupError):
+    """No schema has this fingerprint, or beginning of one."""
+
+    condition = "UNKNOWN_SCHEMA"
+
+
+class VersionNotFound(CatalogError, LookupError):
+    """The version or time asked for is not, or no longer, in the table's history."""
+
+    condition = "VERSION_NOT_FOUND"
+
+
+class NotLoaded(CatalogError):
+    """The cache has not loaded anything yet, so it cannot say what is there."""
+
+    condition = "NOT_LOADED"
+    retryable = True
+
+
+class NotInSnapshot(CatalogError, LookupError):
+    """The snapshot that was asked does not hold the segment, or not its schema."""
+
+    condition = "NOT_IN_SNAPSHOT"
+
+
+# --- what happened to a commit -------------------------------------------------------------------
+
+
+class GaveUp(CatalogError):
+    """The deadline passed while waiting or between tries; nothing was written."""
+
+    condition = "GAVE_UP"
+    retryable = True
+
+
+class CommitFailed(CatalogError):
+    """Spark or Delta refused a statement, not for a conflict; nothing was written."""
+
+    condition = "COMMIT_FAILED"
+
+
+class OutcomeUnknown(CatalogError):
+    """Nobody can say whether the commit happened. The same call again settles it."""
+
+    condition = "OUTCOME_UNKNOWN"
+    retryable = True

@@ -1,0 +1,227 @@
+"""What goes into the catalog and what comes back: plain values, checked when they are made."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from catalog.errors import InvalidInput, InvalidSegment
+from catalog.schema import Schema
+
+LONGEST_ID = 1024
+LONGEST_DATASOURCE = 255
+LONGEST_LOCATION = 4096
+LARGEST_COUNT = (1 << 63) - 1
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Kind(StrEnum):
+    """The kinds of rows that stand in the table."""
+
+    SCHEMA = "schema"
+    RETIRED = "retired"
+    SEGMENT = "segment"
+
+
+class OnExisting(StrEnum):
+    """What a publish does with a segment id that is there with other content."""
+
+    REFUSE = "refuse"
+    SKIP = "skip"
+    REPLACE = "replace"
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """An immutable piece of a datasource with one schema and a row count.
+
+    Args:
+        id: `datasource/name`; the part before the first slash is the datasource.
+        schema: anything that `Schema.of` takes.
+        num_rows: rows in the piece.
+        size_bytes: its size, if known.
+        location: where its data is, if that is not known from elsewhere.
+        starts_at: start of the interval that it covers, inclusive, with a time zone.
+        ends_at: end of it, exclusive.
+    """
+
+    id: str
+    schema: Schema
+    num_rows: int
+    size_bytes: int | None = None
+    location: str | None = None
+    starts_at: datetime | None = None
+    ends_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        check_segment_id(self.id)
+        object.__setattr__(self, "schema", Schema.of(self.schema))
+        _check_count("num_rows", self.num_rows, self.id)
+        if self.size_bytes is not None:
+            _check_count("size_bytes", self.size_bytes, self.id)
+        if self.location is not None:
+            _check_location(self.location, self.id)
+        _check_interval(self.starts_at, self.ends_at, self.id)
+
+    @property
+    def datasource(self) -> str:
+        """The part of the id before the first slash."""
+        return self.id.partition("/")[0]
+
+    @property
+    def name(self) -> str:
+        """The part of the id after the first slash."""
+        return self.id.partition("/")[2]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over everything but the id; `rows.DIGEST_SQL` is the same in SQL."""
+        text = "|".join(
+            (
+                self.schema.fingerprint,
+                str(self.num_rows),
+                "-" if self.size_bytes is None else str(self.size_bytes),
+                "-" if self.starts_at is None else str(micros(self.starts_at)),
+                "-" if self.ends_at is None else str(micros(self.ends_at)),
+                "-" if self.location is None else f"={self.location}",
+            )
+        )
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def micros(moment: datetime) -> int:
+    """Microseconds since 1970, exactly."""
+    delta = moment - _EPOCH
+    return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
+
+
+def check_segment_id(segment_id: Any) -> None:
+    """Raises `InvalidSegment` unless the id is `datasource/name` within the limits."""
+    if not isinstance(segment_id, str):
+        raise InvalidSegment(
+            f"A segment id must be a string, not {segment_id!r}.", segment_id=segment_id
+        )
+    datasource, slash, name = segment_id.partition("/")
+    if not datasource or not slash or not name:
+        raise InvalidSegment(
+            f"The segment id {segment_id!r} must be datasource/name with both parts filled, "
+            "such as orders/2024-01-01.",
+            segment_id=segment_id,
+        )
+    if len(segment_id) > LONGEST_ID or len(datasource) > LONGEST_DATASOURCE:
+        raise InvalidSegment(
+            f"The segment id {segment_id[:80]!r}… has {len(segment_id)} characters (datasource "
+            f"{len(datasource)}); at most {LONGEST_ID} ({LONGEST_DATASOURCE}) are kept.",
+            segment_id=segment_id,
+        )
+    _check_text("segment id", segment_id, segment_id)
+
+
+def check_actor(name: str, text: Any) -> str:
+    """An actor or a reason as it will stand in the commit's metadata."""
+    if not isinstance(text, str) or len(text) > 1000 or CONTROL.search(text):
+        raise InvalidInput(
+            f"{name} must be a string of at most 1000 characters without control characters, "
+            f"not {text!r:.80}.",
+            **{name: text},
+        )
+    return text
+
+
+def _check_text(what: str, text: str, segment_id: str) -> None:
+    if CONTROL.search(text):
+        raise InvalidSegment(
+            f"The {what} {text!r} has control characters; remove them.", segment_id=segment_id
+        )
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidSegment(
+            f"The {what} {text!r} has a lone surrogate, which UTF-8 cannot hold; remove it.",
+            segment_id=segment_id,
+        ) from error
+
+
+def _check_count(name: str, count: Any, segment_id: str) -> None:
+    if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= LARGEST_COUNT:
+        raise InvalidSegment(
+            f"{name} of segment {segment_id} must be a whole number from 0 to 2^63-1, "
+            f"not {count!r}.",
+            segment_id=segment_id,
+            **{name: count},
+        )
+
+
+def _check_location(location: Any, segment_id: str) -> None:
+    if not isinstance(location, str) or not location or len(location) > LONGEST_LOCATION:
+        raise InvalidSegment(
+            f"location of segment {segment_id} must be a string of 1 to {LONGEST_LOCATION} "
+            f"characters, not {location!r:.80}; leave it out if there is none.",
+            segment_id=segment_id,
+            location=location,
+        )
+    _check_text("location", location, segment_id)
+
+
+def _check_interval(starts_at: Any, ends_at: Any, segment_id: str) -> None:
+    for name, moment in (("starts_at", starts_at), ("ends_at", ends_at)):
+        if moment is not None and (not isinstance(moment, datetime) or moment.utcoffset() is None):
+            raise InvalidSegment(
+                f"{name} of segment {segment_id} must be a datetime with a time zone, "
+                f"not {moment!r}.",
+                segment_id=segment_id,
+                **{name: moment},
+            )
+    # Compared as instants: datetimes of one zone compare by the clock on the wall.
+    if starts_at is not None and ends_at is not None and micros(starts_at) >= micros(ends_at):
+        raise InvalidSegment(
+            f"Segment {segment_id} starts at {starts_at.isoformat()}, which is not before its end "
+            f"{ends_at.isoformat()}.",
+            segment_id=segment_id,
+            starts_at=starts_at,
+            ends_at=ends_at,
+        )
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who asked for a change and why, as it stands in the commit's user metadata."""
+
+    actor: str
+    reason: str = ""
+    figures: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PublishResult:
+    """What a publish did.
+
+    `version` is the table version at which all of it is visible; for a publish that changed
+    nothing, one at which it was found to be there already (`commit_id` is then empty).
+    """
+
+    version: int
+    commit_id: str
+    fingerprints: tuple[str, ...]
+    inserted: int
+    existing: int
+    replaced: int = 0
+    retries: int = 0
+
+
+@dataclass(frozen=True)
+class DropResult:
+    """What a drop did, or would do; `absent` counts ids that were not there."""
+
+    version: int
+    commit_id: str
+    dropped: int
+    absent: int = 0
+    dry_run: bool = False
+    retries: int = 0

@@ -1,0 +1,1 @@
+"""Publishing: segments and their schemas become visible together, or not at all."""

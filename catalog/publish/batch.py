@@ -1,0 +1,147 @@
+"""What callers want to publish, and what of it can go into one commit: values, no session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from catalog.errors import DuplicateSegment, FingerprintCollision, InvalidInput, SegmentConflict
+from catalog.model import Caller, Kind, Segment
+from catalog.rows import Signed, schema_bucket, segment_bucket
+from catalog.schema import Schema
+from catalog.table.statements import Bounds, Partition
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One caller's segments, each id once, with every schema that they use."""
+
+    segments: Mapping[str, Signed]
+    schemas: Mapping[str, Schema]
+    caller: Caller
+
+    @property
+    def fingerprints(self) -> tuple[str, ...]:
+        return tuple(self.schemas)
+
+
+def batch_of(segments: Iterable[Segment], actor: str, reason: str) -> Batch:
+    """Checks a list of segments and brings it into the form that is published."""
+    signed: dict[str, Signed] = {}
+    schemas: dict[str, Schema] = {}
+    for segment in segments:
+        if not isinstance(segment, Segment):
+            raise InvalidInput(
+                f"publish takes Segment objects or a DataFrame, not {type(segment).__name__}.",
+                value=segment,
+            )
+        known = schemas.setdefault(segment.schema.fingerprint, segment.schema)
+        if known.digest != segment.schema.digest:
+            raise collision(segment.schema.fingerprint)
+        item = Signed(segment, segment.digest, actor)
+        if signed.setdefault(segment.id, item).digest != item.digest:
+            raise DuplicateSegment(
+                f"Segment {segment.id} is given twice with different content; give it once.",
+                segment_id=segment.id,
+            )
+    return Batch(signed, schemas, Caller(actor, reason, {"segments": len(signed)}))
+
+
+@dataclass(frozen=True)
+class Known:
+    """A segment row that is in the table."""
+
+    digest: str
+    commit_id: str
+
+
+@dataclass(frozen=True)
+class GroupPlan:
+    """Which batches of a group can be published together.
+
+    Attributes:
+        accepted: the batches that go into the commit, by their place in the group.
+        refused: those that have an id which the table holds with other content.
+        deferred: those that have an id which an accepted batch has with other content; what
+            becomes of them depends on what becomes of that one.
+        segments: what is written, each id once.
+        schemas: every schema that the segments use, with the name of whoever brought it.
+        owner: for each id the first accepted batch that has it.
+    """
+
+    accepted: tuple[int, ...]
+    refused: Mapping[int, SegmentConflict]
+    deferred: tuple[int, ...]
+    segments: Mapping[str, Signed]
+    schemas: Mapping[str, tuple[Schema, str]]
+    owner: Mapping[str, int]
+
+    def partitions(self, buckets: int) -> set[Partition]:
+        """The partitions that the publish reads: those of its segments and of their schemas."""
+        datasources = {item.segment.datasource for item in self.segments.values()}
+        return {
+            *((Kind.SEGMENT.value, segment_bucket(f"{name}/", buckets)) for name in datasources),
+            *((Kind.SCHEMA.value, schema_bucket(fingerprint)) for fingerprint in self.schemas),
+        }
+
+    def bounds(self) -> Bounds:
+        """The lowest and highest key for each kind."""
+        return {
+            Kind.SCHEMA.value: (min(self.schemas), max(self.schemas)),
+            Kind.SEGMENT.value: (min(self.segments), max(self.segments)),
+        }
+
+
+def plan_group(batches: Sequence[Batch], known: Mapping[str, Known]) -> GroupPlan:
+    """Decides in queue order; a batch goes in whole or not at all.
+
+    Ids that several batches share are written once: an insert-only MERGE would insert both.
+    """
+    accepted: list[int] = []
+    refused: dict[int, SegmentConflict] = {}
+    deferred: list[int] = []
+    segments: dict[str, Signed] = {}
+    schemas: dict[str, tuple[Schema, str]] = {}
+    owner: dict[str, int] = {}
+    for index, batch in enumerate(batches):
+        stored = [
+            k for k, s in batch.segments.items() if k in known and known[k].digest != s.digest
+        ]
+        if stored:
+            refused[index] = conflict(stored)
+        elif any(
+            k in segments and segments[k].digest != s.digest for k, s in batch.segments.items()
+        ) or any(
+            f in schemas and schemas[f][0].digest != s.digest for f, s in batch.schemas.items()
+        ):
+            deferred.append(index)
+        else:
+            accepted.append(index)
+            for key, item in batch.segments.items():
+                segments.setdefault(key, item)
+                owner.setdefault(key, index)
+            for fingerprint, schema in batch.schemas.items():
+                schemas.setdefault(fingerprint, (schema, batch.caller.actor))
+    return GroupPlan(tuple(accepted), refused, tuple(deferred), segments, schemas, owner)
+
+
+def conflict(segment_ids: Sequence[str], total: int | None = None) -> SegmentConflict:
+    """The refusal that names the segments which are there with other content."""
+    shown = ", ".join(segment_ids[:5])
+    count = len(segment_ids) if total is None else total
+    more = f" and {count - 5} more" if count > 5 else ""
+    return SegmentConflict(
+        f"Published already with other content: {shown}{more}. Nothing was written. Drop them "
+        'first, or publish with on_existing="skip" or "replace".',
+        segment_ids=tuple(segment_ids),
+        count=count,
+    )
+
+
+def collision(fingerprint: str) -> FingerprintCollision:
+    """The refusal of a definition whose fingerprint stands for another one."""
+    return FingerprintCollision(
+        f"The fingerprint {fingerprint} is stored for another definition; nothing was written. "
+        "Run verify() to see the stored one; one of the two was damaged or made up.",
+        fingerprint=fingerprint,
+    )

@@ -1,0 +1,291 @@
+"""Publishing a DataFrame of any size: staged once, checked where it lies, merged in one commit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from catalog.described import INVALID
+from catalog.errors import DuplicateSegment, InvalidInput, InvalidSegment
+from catalog.model import Caller, Kind, OnExisting, PublishResult, micros
+from catalog.publish.batch import collision, conflict
+from catalog.publish.group import FIRST_REFUSAL
+from catalog.table.location import literal
+from catalog.table.staging import Staging
+from catalog.table.statements import (
+    Bounds,
+    Partition,
+    Refuse,
+    Statement,
+    bounds_clause,
+    insert_missing,
+    insert_or_replace,
+    partitions_clause,
+)
+from catalog.table.writer import Executed, RefusedByCheck, Writer
+from catalog.waiting import Deadline, Surroundings
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, Row
+
+_WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+_OPTIONAL: dict[str, tuple[type[T.DataType], ...]] = {
+    "size_bytes": _WHOLE,
+    "location": (T.StringType,),
+    "starts_at": (T.TimestampType,),
+    "ends_at": (T.TimestampType,),
+}
+_EMPTY = {
+    "size_bytes": "bigint",
+    "location": "string",
+    "starts_at": "timestamp",
+    "ends_at": "timestamp",
+}
+_COLUMNS = "segment_id (or datasource and name), schema, num_rows, " + ", ".join(_OPTIONAL)
+
+
+def normalised(frame: DataFrame) -> DataFrame:
+    """The frame's columns under the names and types that are staged; raises on any other."""
+    # One look at the schema: on Connect each is a round trip.
+    types = {field.name: field.dataType for field in frame.schema.fields}
+    named_by_parts = {"datasource", "name"} <= types.keys()
+    if ("segment_id" in types) == named_by_parts:
+        raise InvalidInput(
+            "A frame of segments needs either a column segment_id or the columns datasource and "
+            f"name; it has {sorted(types)}.",
+            columns=sorted(types),
+        )
+    ids = ("datasource", "name") if named_by_parts else ("segment_id",)
+    expected: dict[str, tuple[type[T.DataType], ...]] = {
+        **dict.fromkeys(ids, (T.StringType,)),
+        "schema": (T.StringType,),
+        "num_rows": _WHOLE,
+        **_OPTIONAL,
+    }
+    unknown = sorted(types.keys() - expected.keys())
+    missing = sorted(expected.keys() - types.keys() - _OPTIONAL.keys())
+    if unknown or missing:
+        raise InvalidInput(
+            f"A frame of segments has the columns {_COLUMNS}; unknown here: {unknown}, missing: "
+            f"{missing}. Rename or drop them.",
+            unknown=unknown,
+            missing=missing,
+        )
+    for name, data_type in types.items():
+        if not isinstance(data_type, expected[name]):
+            wanted = " or ".join(t.typeName() for t in expected[name])
+            raise InvalidInput(
+                f"The column {name} must be {wanted}, not {data_type.simpleString()}; cast it.",
+                column=name,
+                type=data_type.simpleString(),
+            )
+    segment_id = (
+        F.when(F.contains("datasource", F.lit("/")), F.lit("")).otherwise(
+            F.concat("datasource", F.lit("/"), "name")
+        )
+        if named_by_parts
+        else F.col("segment_id")
+    )
+    return frame.select(
+        segment_id.alias("segment_id"),
+        F.col("schema"),
+        F.col("num_rows").cast("bigint").alias("num_rows"),
+        *(_optional(name, types) for name in _OPTIONAL),
+    )
+
+
+def _optional(name: str, types: dict[str, T.DataType]) -> Column:
+    column = F.col(name) if name in types else F.lit(None)
+    return column.cast(_EMPTY[name]).alias(name)
+
+
+@dataclass(frozen=True)
+class StagedBatch:
+    """A batch that was staged and checked: what a statement has to know of it."""
+
+    name: str
+    segments: int
+    repeated: bool
+    partitions: frozenset[Partition]
+    bounds: Bounds
+    fingerprints: tuple[str, ...]
+
+
+def check_staged(staging: Staging, name: str) -> StagedBatch | None:
+    """Checks a staged batch; nothing if it is empty, an error if a row breaks a rule."""
+    figures = staging.figures(name)
+    if INVALID in figures:
+        raise _invalid(figures[INVALID], staging, name)
+    if Kind.SEGMENT.value not in figures:
+        return None
+    segments, schemas = figures[Kind.SEGMENT.value], figures[Kind.SCHEMA.value]
+    if segments["contents"] > segments["keys"]:
+        raise _duplicates(staging, name)
+    if schemas["contents"] > schemas["keys"]:
+        row = staging.query(
+            name,
+            "SELECT key FROM {rows} WHERE kind = 'schema' GROUP BY key "
+            "HAVING count(DISTINCT digest) > 1 LIMIT 1",
+        )[0]
+        raise collision(row["key"])
+    return StagedBatch(
+        name=name,
+        segments=segments["keys"],
+        repeated=segments["rows"] > segments["keys"],
+        partitions=frozenset(
+            (row["kind"], bucket) for row in (segments, schemas) for bucket in row["buckets"]
+        ),
+        bounds={row["kind"]: (row["low"], row["high"]) for row in (segments, schemas)},
+        fingerprints=tuple(
+            sorted(
+                row["key"]
+                for row in staging.query(
+                    name, "SELECT DISTINCT key FROM {rows} WHERE kind = 'schema'"
+                )
+            )
+        ),
+    )
+
+
+def _invalid(figures: Row, staging: Staging, name: str) -> InvalidSegment:
+    rows = staging.query(
+        name, "SELECT key, payload FROM {rows} WHERE kind = 'invalid' ORDER BY key LIMIT 5"
+    )
+    examples = "; ".join(f"{row['key']!r} {row['payload']}" for row in rows)
+    return InvalidSegment(
+        f"{figures['rows']} rows of the frame break a rule and nothing was written: {examples}.",
+        count=figures["rows"],
+        segment_ids=tuple(row["key"] for row in rows),
+    )
+
+
+def _duplicates(staging: Staging, name: str) -> DuplicateSegment:
+    rows = staging.query(
+        name,
+        "SELECT key FROM {rows} WHERE kind = 'segment' GROUP BY key "
+        "HAVING count(DISTINCT digest) > 1 ORDER BY key LIMIT 5",
+    )
+    ids = tuple(row["key"] for row in rows)
+    return DuplicateSegment(
+        f"The frame holds segment ids more than once with different content, such as "
+        f"{', '.join(ids)}; give each once.",
+        segment_ids=ids,
+    )
+
+
+class FramePublisher:
+    """Merges one staged batch into the catalog."""
+
+    def __init__(self, writer: Writer, staging: Staging, surroundings: Surroundings) -> None:
+        self._writer = writer
+        self._staging = staging
+        self._surroundings = surroundings
+
+    def publish(
+        self, batch: StagedBatch, caller: Caller, mode: OnExisting, deadline: Deadline
+    ) -> PublishResult:
+        """Runs in the commit thread; the modes are those of `Catalog.publish`."""
+        commit_id = self._surroundings.new_id()
+        refuse = FIRST_REFUSAL[mode]
+        replacing = False
+        while True:
+            try:
+                executed = self._writer.commit(
+                    partial(self._merge, batch, caller, None if replacing else refuse, commit_id),
+                    commit_id,
+                    "publish",
+                    lambda: [caller],
+                    deadline,
+                )
+            except RefusedByCheck as refusal:
+                if refusal.kind != Kind.SEGMENT:
+                    raise collision(refusal.key) from refusal
+                version = self._writer.store.find_commit(commit_id)
+                if version is not None:
+                    # An earlier try did commit, though its answer was lost.
+                    executed = Executed(version)
+                    break
+                if mode is OnExisting.REPLACE:
+                    replacing = True
+                elif refuse is Refuse.OTHER_CONTENT:
+                    self._raise_conflict(batch)
+                    deadline.check("a quiet moment")
+                refuse = Refuse.OTHER_CONTENT
+            else:
+                break
+        return self._result(batch, executed, commit_id, refuse)
+
+    def _merge(
+        self,
+        batch: StagedBatch,
+        caller: Caller,
+        refuse: Refuse | None,
+        commit_id: str,
+        uncertain: bool,
+    ) -> Statement:
+        """The statement that inserts, or without anything to refuse, also replaces."""
+        store = self._writer.store
+        now = f"timestamp_micros({micros(self._surroundings.clock())})"
+        rows = store.session.sql(
+            f"SELECT kind, bucket, key, {literal(commit_id)} AS commit_id, 1L AS revision, "
+            "fingerprint, digest, datasource, num_rows, size_bytes, location, starts_at, ends_at, "
+            f"CAST(NULL AS STRING) AS state, payload, {now} AS published_at, {now} AS changed_at, "
+            f"{literal(caller.actor)} AS changed_by FROM {self._staging.rows(batch.name)}"
+        )
+        schemas = rows.where("kind = 'schema'").dropDuplicates(["key"])
+        segments = rows.where("kind = 'segment'")
+        # An insert-only MERGE would insert a repeated row twice.
+        source = schemas.union(segments.dropDuplicates(["key"]) if batch.repeated else segments)
+        if refuse is None:
+            sql = insert_or_replace(store.relation, batch.partitions, batch.bounds)
+        else:
+            sql = insert_missing(store.relation, batch.partitions, batch.bounds, refuse)
+        return Statement("publish", sql, source, bulk=True)
+
+    def _raise_conflict(self, batch: StagedBatch) -> None:
+        """Names the segments that differ; returns if they are gone again."""
+        store = self._writer.store
+        partitions = [p for p in batch.partitions if p[0] == Kind.SEGMENT]
+        bounds = {Kind.SEGMENT.value: batch.bounds[Kind.SEGMENT.value]}
+        rows = store.session.sql(
+            f"SELECT t.key, count(*) OVER () AS total FROM (SELECT * FROM "
+            f"{store.pinned(store.head().version)} AS t WHERE ({partitions_clause(partitions)}) "
+            f"AND ({bounds_clause(bounds)})) AS t JOIN {self._staging.rows(batch.name)} AS s "
+            "ON s.kind = 'segment' AND t.bucket = s.bucket AND t.key = s.key "
+            "WHERE t.digest <> s.digest ORDER BY t.key LIMIT 5"
+        ).collect()
+        if rows:
+            raise conflict([row["key"] for row in rows], rows[0]["total"])
+
+    def _result(
+        self, batch: StagedBatch, executed: Executed, commit_id: str, refuse: Refuse
+    ) -> PublishResult:
+        store = self._writer.store
+        inserted = replaced = 0
+        if executed.version is not None and refuse is Refuse.ANY_SEGMENT and executed.counts:
+            inserted = batch.segments
+        elif executed.version is not None:
+            figures = (
+                store.changes(executed.version, executed.version)
+                .where("kind = 'segment'")
+                .selectExpr(
+                    "count_if(_change_type = 'insert') AS inserted",
+                    "count_if(_change_type = 'update_postimage') AS replaced",
+                )
+                .collect()[0]
+            )
+            inserted, replaced = figures["inserted"], figures["replaced"]
+        version = executed.version if executed.version is not None else store.head().version
+        return PublishResult(
+            version=version,
+            commit_id=commit_id if executed.version is not None else "",
+            fingerprints=batch.fingerprints,
+            inserted=inserted,
+            existing=batch.segments - inserted - replaced,
+            replaced=replaced,
+            retries=executed.retries,
+        )

@@ -1,0 +1,226 @@
+"""Group commit: the callers that wait together are served by one MERGE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from catalog.model import Caller, Kind, OnExisting, PublishResult
+from catalog.publish.batch import Batch, GroupPlan, Known, collision, plan_group
+from catalog.rows import entry_table, key_table, segment_bucket
+from catalog.table.queue import Request
+from catalog.table.statements import (
+    Refuse,
+    Statement,
+    bounds_clause,
+    insert_missing,
+    insert_or_replace,
+    partitions_clause,
+)
+from catalog.table.writer import Executed, RefusedByCheck, Writer
+from catalog.waiting import Deadline, Surroundings, Together
+
+# What the first try of a publish refuses. By default every segment is taken to be new: so the usual
+# publish knows what it inserted without a second query. A replacement is tried as an insert first,
+# because a MERGE that may update rewrites files even if there is nothing to update.
+FIRST_REFUSAL = {
+    OnExisting.REFUSE: Refuse.ANY_SEGMENT,
+    OnExisting.SKIP: Refuse.OTHER_SCHEMA,
+    OnExisting.REPLACE: Refuse.OTHER_CONTENT,
+}
+_OTHERS = "other writers of the same rows"
+
+
+class PublishRequest(Request):
+    """A caller that waits for its batch; requests of the default mode may share a commit."""
+
+    def __init__(
+        self, publisher: Publisher, batch: Batch, deadline: Deadline, mode: OnExisting
+    ) -> None:
+        super().__init__(
+            publisher.run, deadline, group="publish" if mode is OnExisting.REFUSE else None
+        )
+        self.batch = batch
+        self.mode = mode
+
+
+class Publisher:
+    """Publishes groups of batches."""
+
+    def __init__(self, writer: Writer, buckets: int, surroundings: Surroundings) -> None:
+        self.writer = writer
+        self.buckets = buckets
+        self.surroundings = surroundings
+
+    def run(self, requests: Sequence[PublishRequest]) -> None:
+        """Gives every request its outcome; one that is refused does not fail the others."""
+        while waiting := [request for request in requests if not request.finished]:
+            _Round(self, waiting).run()
+
+
+class _Round:
+    """One commit for those of a group that can share it; at least one gets its outcome."""
+
+    def __init__(self, publisher: Publisher, requests: Sequence[PublishRequest]) -> None:
+        self._writer = publisher.writer
+        self._buckets = publisher.buckets
+        self._surroundings = publisher.surroundings
+        self._requests = requests
+        self._mode = requests[0].mode
+        self._commit_id = publisher.surroundings.new_id()
+        self._deadline = Together([request.deadline for request in requests])
+        self._refuse = FIRST_REFUSAL[self._mode]
+        self._replacing = False
+        self._known: dict[str, Known] = {}
+        self._known_version: int | None = None
+        self._members: list[PublishRequest] = []
+        self._plan = plan_group([], {})
+
+    def run(self) -> None:
+        while True:
+            try:
+                executed = self._writer.commit(
+                    self._statement, self._commit_id, "publish", self._callers, self._deadline
+                )
+            except _NobodyLeft:
+                return
+            except RefusedByCheck as refusal:
+                if refusal.kind != Kind.SEGMENT:
+                    self._refuse_collision(refusal.key)
+                    return
+                if self._mode is OnExisting.REPLACE:
+                    self._replacing = True
+                elif self._look_up():
+                    return
+            else:
+                self._hand_out(executed)
+                return
+
+    def _statement(self, uncertain: bool) -> Statement:
+        """Plans what can be published now; called before every try."""
+        if not uncertain:
+            for request in self._requests:
+                if request.abandoned or request.deadline.left <= 0:
+                    request.fail(request.deadline.gave_up(_OTHERS))
+        waiting = [request for request in self._requests if not request.finished]
+        plan = plan_group([request.batch for request in waiting], self._known)
+        for index, error in plan.refused.items():
+            waiting[index].fail(error)
+        self._members = [waiting[index] for index in plan.accepted]
+        if not self._members:
+            raise _NobodyLeft
+        self._plan = plan_group([request.batch for request in self._members], self._known)
+        return self._merge()
+
+    def _merge(self) -> Statement:
+        store, plan = self._writer.store, self._plan
+        rows = entry_table(
+            plan.segments.values(),
+            plan.schemas,
+            self._buckets,
+            self._commit_id,
+            self._surroundings.clock(),
+        )
+        partitions, bounds = plan.partitions(self._buckets), plan.bounds()
+        if self._replacing:
+            sql = insert_or_replace(store.relation, partitions, bounds)
+        else:
+            sql = insert_missing(store.relation, partitions, bounds, self._refuse)
+        return Statement("publish", sql, store.session.createDataFrame(rows))
+
+    def _callers(self) -> list[Caller]:
+        return [request.batch.caller for request in self._members]
+
+    def _refuse_collision(self, fingerprint: str) -> None:
+        for request in self._members:
+            if fingerprint in request.batch.schemas:
+                request.fail(collision(fingerprint))
+
+    def _look_up(self) -> bool:
+        """Learns which segments are there; true if they turn out to be from this very commit."""
+        with self._deadline.not_counting():
+            self._known, self._known_version = known_segments(
+                self._writer, self._plan, self._buckets
+            )
+        self._refuse = Refuse.OTHER_CONTENT
+        ours = (
+            key in self._known and self._known[key].commit_id == self._commit_id
+            for key in self._plan.segments
+        )
+        if not all(ours):
+            return False
+        # An earlier try did commit, though its answer was lost.
+        version = self._writer.store.find_commit(self._commit_id) or self._known_version
+        self._hand_out(Executed(version, {"num_inserted_rows": self._all_rows}))
+        return True
+
+    @property
+    def _all_rows(self) -> int:
+        return len(self._plan.segments) + len(self._plan.schemas)
+
+    def _hand_out(self, executed: Executed) -> None:
+        inserted, replaced = self._written(executed)
+        version = executed.version if executed.version is not None else self._known_version
+        if version is None:
+            version = self._writer.store.head().version
+        for index, request in enumerate(self._members):
+            mine = [key for key in request.batch.segments if self._plan.owner[key] == index]
+            new = len(mine) if inserted is None else sum(key in inserted for key in mine)
+            changed = sum(key in replaced for key in mine)
+            request.finish(
+                PublishResult(
+                    version=version,
+                    commit_id=self._commit_id if executed.version is not None else "",
+                    fingerprints=request.batch.fingerprints,
+                    inserted=new,
+                    existing=len(request.batch.segments) - new - changed,
+                    replaced=changed,
+                    retries=executed.retries,
+                )
+            )
+
+    def _written(self, executed: Executed) -> tuple[set[str] | None, set[str]]:
+        """The ids that the commit inserted (none stands for all) and those that it replaced."""
+        if executed.version is None:
+            return set(), set()
+        checked_new = self._refuse is Refuse.ANY_SEGMENT
+        rows = executed.counts.get("num_inserted_rows")
+        if rows is not None and (checked_new or rows == self._all_rows):
+            return None, set()
+        return written_segments(self._writer, executed.version)
+
+
+class _NobodyLeft(Exception):
+    """Every request of the round has its outcome."""
+
+
+def known_segments(writer: Writer, plan: GroupPlan, buckets: int) -> tuple[dict[str, Known], int]:
+    """The rows of the plan's segments that are in the table, at a version that is returned too."""
+    store = writer.store
+    version = store.head().version
+    keys = {key: (segment_bucket(key, buckets), None) for key in plan.segments}
+    wanted = store.session.createDataFrame(key_table(Kind.SEGMENT, keys)).select("bucket", "key")
+    partitions = [p for p in plan.partitions(buckets) if p[0] == Kind.SEGMENT]
+    bounds = {Kind.SEGMENT.value: plan.bounds()[Kind.SEGMENT.value]}
+    found = (
+        store.session.sql(
+            f"SELECT bucket, key, digest, commit_id FROM {store.pinned(version)} AS t "
+            f"WHERE ({partitions_clause(partitions)}) AND ({bounds_clause(bounds)})"
+        )
+        .join(wanted, ["bucket", "key"], "left_semi")
+        .toArrow()
+        .to_pylist()
+    )
+    return {row["key"]: Known(row["digest"], row["commit_id"]) for row in found}, version
+
+
+def written_segments(writer: Writer, version: int) -> tuple[set[str], set[str]]:
+    """The segment ids that the commit of a version inserted and replaced, from the change feed."""
+    changes = (
+        writer.store.changes(version, version)
+        .where("kind = 'segment' AND _change_type IN ('insert', 'update_postimage')")
+        .select("key", "_change_type")
+        .toArrow()
+        .to_pylist()
+    )
+    inserted = {row["key"] for row in changes if row["_change_type"] == "insert"}
+    return inserted, {row["key"] for row in changes} - inserted

@@ -1,0 +1,88 @@
+"""What an exception from Spark means for the statement that raised it."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+
+_CONFLICT = re.compile(
+    r"DELTA_(CONCURRENT_|METADATA_CHANGED|PROTOCOL_CHANGED|MAX_COMMIT_RETRIES_EXCEEDED)"
+)
+_CONFLICT_CLASS = re.compile(
+    r"\b(Concurrent(Append|DeleteRead|DeleteDelete|Transaction|Write)"
+    r"|MetadataChanged|ProtocolChanged)Exception"
+)
+_MARK = re.compile(r"strata:(\w+):(.*):strata", re.DOTALL)
+_LOST = (
+    "Py4JNetworkError",
+    "Py4JError",
+    "ConnectionError",
+    "EOFError",
+    "RpcError",
+)
+
+
+class Failure(Enum):
+    """The kinds of failure that lead to different next steps."""
+
+    CONFLICT = "another commit came first; nothing was written"
+    CANCELLED = "the job was cancelled, perhaps for somebody else's sake"
+    RAISED = "a check in the statement refused it; nothing was written"
+    LOST = "no answer came, so the statement may still be running"
+    REFUSED = "Spark or Delta refused it"
+
+
+def condition_of(error: BaseException) -> str:
+    """Spark's name for the error, or an empty string."""
+    getter = getattr(error, "getCondition", None)
+    return (getter() or "") if callable(getter) else ""
+
+
+def sql_state_of(error: BaseException) -> str:
+    """The SQLSTATE of the error, or an empty string."""
+    getter = getattr(error, "getSqlState", None)
+    return (getter() or "") if callable(getter) else ""
+
+
+def classify(error: BaseException) -> Failure:
+    """Sorts by condition, then by SQLSTATE, then by text: not every route keeps the condition."""
+    condition, text = condition_of(error), str(error)
+    # A condition is believed first: the text may quote names that users chose.
+    if condition == "USER_RAISED_EXCEPTION":
+        return Failure.RAISED
+    if _CONFLICT.match(condition) or sql_state_of(error) == "2D521":
+        return Failure.CONFLICT
+    if condition == "SPARK_JOB_CANCELLED":
+        return Failure.CANCELLED
+    if condition:
+        return Failure.REFUSED
+    if _is_lost(error):
+        return Failure.LOST
+    if "[USER_RAISED_EXCEPTION]" in text:
+        return Failure.RAISED
+    if _CONFLICT_CLASS.search(text) or _CONFLICT.search(text[:200]):
+        return Failure.CONFLICT
+    return Failure.CANCELLED if "[SPARK_JOB_CANCELLED]" in text else Failure.REFUSED
+
+
+def _is_lost(error: BaseException) -> bool:
+    """True if the connection failed rather than the statement."""
+    if type(error).__name__ == "Py4JJavaError":
+        return False  # the JVM itself raised it: the statement is over
+    if type(error).__name__ == "SparkConnectGrpcException":
+        # The class itself, not one below it: what the server raised comes as one of those.
+        return True
+    return any(cls.__name__ in _LOST for cls in type(error).__mro__)
+
+
+def mark(kind: str, key: str) -> str:
+    """The SQL expression that raises a refusal which `marked` can read back."""
+    return f"raise_error(concat('strata:', {kind}, ':', {key}, ':strata'))"
+
+
+def marked(error: BaseException) -> tuple[str, str] | None:
+    """The kind and key that a check named when it refused a statement."""
+    getter = getattr(error, "getMessageParameters", None)
+    parameters = (getter() or {}) if callable(getter) else {}
+    match = _MARK.search(parameters.get("errorMessage", "") or str(error))
+    return (match[1], match[2]) if match else None

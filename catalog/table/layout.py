@@ -1,0 +1,137 @@
+"""The table's columns, properties and numbers: what may change here needs a new layout number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import xxhash
+
+from catalog.table.location import literal
+
+
+@dataclass(frozen=True)
+class ColumnSpec:
+    """One column of the `entries` table."""
+
+    name: str
+    type: str
+    comment: str
+
+
+# Keys come first, so that file statistics cover keys and never a payload.
+COLUMNS = (
+    ColumnSpec("kind", "STRING", "What the row is: schema, retired or segment"),
+    ColumnSpec("bucket", "INT", "Partition within the kind, a hash that follows from the key"),
+    ColumnSpec("key", "STRING", "Fingerprint of a schema, or id of a segment (datasource/name)"),
+    ColumnSpec("commit_id", "STRING", "Random id of the commit that last changed the row"),
+    ColumnSpec("revision", "BIGINT", "How often the row was changed, from 1"),
+    ColumnSpec("fingerprint", "STRING", "The schema that the row is or refers to"),
+    ColumnSpec(
+        "digest", "STRING", "SHA-256 of the row's content; of the canonical form, for a schema"
+    ),
+    ColumnSpec("datasource", "STRING", "The part of a segment id before the first slash"),
+    ColumnSpec("num_rows", "BIGINT", "Rows in the segment"),
+    ColumnSpec("size_bytes", "BIGINT", "Bytes of the segment"),
+    ColumnSpec("location", "STRING", "Where the segment's data is"),
+    ColumnSpec("starts_at", "TIMESTAMP", "Start of the segment's interval, inclusive"),
+    ColumnSpec("ends_at", "TIMESTAMP", "End of the segment's interval, exclusive"),
+    ColumnSpec("state", "STRING", "State of rows that have one"),
+    ColumnSpec("payload", "STRING", "Definition as a JSON document"),
+    ColumnSpec("published_at", "TIMESTAMP", "When the row was first published"),
+    ColumnSpec("changed_at", "TIMESTAMP", "When the row was last changed"),
+    ColumnSpec("changed_by", "STRING", "Who changed it last"),
+)
+
+PARTITION_COLUMNS = ("kind", "bucket")
+SCHEMA_BUCKETS = 16
+DEFAULT_SEGMENT_BUCKETS = 16
+
+LAYOUT_PROPERTY = "strata.layout"
+BUCKETS_PROPERTY = "strata.segmentBuckets"
+
+# Without these the arguments for publish, clean-up and poll do not hold.
+REQUIRED_PROPERTIES = {
+    "delta.isolationLevel": "Serializable",
+    "delta.enableChangeDataFeed": "true",
+}
+
+TABLE_PROPERTIES = {
+    **REQUIRED_PROPERTIES,
+    "delta.checkpointInterval": "100",
+    "delta.dataSkippingStatsColumns": "key",
+    "delta.enableDeletionVectors": "false",
+    "delta.autoOptimize.autoCompact": "false",
+    "delta.autoOptimize.optimizeWrite": "false",
+    "delta.logRetentionDuration": "interval 30 days",
+    "delta.deletedFileRetentionDuration": "interval 7 days",
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """What brings a table from one layout to the next: columns to add and properties to set."""
+
+    columns: tuple[ColumnSpec, ...] = ()
+    properties: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A layout number with the columns and properties that belong to it.
+
+    `steps[n]` brings layout n to n + 1.
+    """
+
+    number: int
+    columns: tuple[ColumnSpec, ...]
+    steps: dict[int, Step] = field(default_factory=dict)
+
+    def ddl(self, relation: str, segment_buckets: int) -> str:
+        """The statement that creates the table unless it is there."""
+        columns = ",\n  ".join(
+            f"{c.name} {c.type} COMMENT {literal(c.comment)}" for c in self.columns
+        )
+        properties = {
+            **TABLE_PROPERTIES,
+            LAYOUT_PROPERTY: str(self.number),
+            BUCKETS_PROPERTY: str(segment_buckets),
+        }
+        return (
+            f"CREATE TABLE IF NOT EXISTS {relation} (\n  {columns}\n) USING DELTA\n"
+            f"PARTITIONED BY ({', '.join(PARTITION_COLUMNS)})\n"
+            f"COMMENT 'Strata catalog: schemas and segments, one row each'\n"
+            f"TBLPROPERTIES ({properties_sql(properties)})"
+        )
+
+    def upgrade_statements(self, relation: str, found: int, present: set[str]) -> list[str]:
+        """The statements that bring layout `found`, with the columns `present`, to this one."""
+        statements: list[str] = []
+        for number in range(found, self.number):
+            step = self.steps[number]
+            missing = [c for c in step.columns if c.name not in present]
+            if missing:
+                added = ", ".join(
+                    f"{c.name} {c.type} COMMENT {literal(c.comment)}" for c in missing
+                )
+                statements.append(f"ALTER TABLE {relation} ADD COLUMNS ({added})")
+            # The number goes up last: a table that was left half-way is upgraded again.
+            properties = {**step.properties, LAYOUT_PROPERTY: str(number + 1)}
+            statements.append(
+                f"ALTER TABLE {relation} SET TBLPROPERTIES ({properties_sql(properties)})"
+            )
+        return statements
+
+
+LAYOUT = Layout(number=1, columns=COLUMNS)
+
+
+def properties_sql(properties: dict[str, str]) -> str:
+    """Constant properties as the inside of a TBLPROPERTIES clause."""
+    return ", ".join(f"'{name}' = '{value}'" for name, value in sorted(properties.items()))
+
+
+def bucket_of(text: str, buckets: int) -> int:
+    """The bucket of a key: Spark's `pmod(xxhash64(text), buckets)`, computed here."""
+    unsigned: int = xxhash.xxh64_intdigest(text.encode(), seed=42)
+    signed = unsigned - (1 << 64) if unsigned >= 1 << 63 else unsigned
+    return signed % buckets

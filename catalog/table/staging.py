@@ -1,0 +1,110 @@
+"""Frames are written once, to a Delta table of their own, and merged from there.
+
+A frame that is read twice may differ the second time, and its session may hold settings that
+change what a write does. A Delta table, unlike loose files, can be cleared by SQL on any storage.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from catalog.described import STAGED_DDL, Describe
+from catalog.rows import DIGEST_SQL
+from catalog.table.layout import properties_sql
+from catalog.table.location import Location, literal
+from catalog.table.lock import TableLock
+from catalog.table.opening import create_table, table_exists
+from catalog.waiting import Deadline
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+STAGING = "staging"
+
+# Nobody stages a batch for longer than this before it is merged.
+_LEFT = "INTERVAL 2 DAYS"
+
+_DDL = f"batch STRING, staged_at TIMESTAMP, digest STRING, {STAGED_DDL}"
+_PROPERTIES = {
+    "delta.checkpointInterval": "100",
+    "delta.dataSkippingNumIndexedCols": "0",
+    "delta.setTransactionRetentionDuration": "interval 7 days",
+}
+
+
+class Staging:
+    """Batches of rows on their way into the catalog, invisible and gone afterwards."""
+
+    def __init__(self, session: SparkSession, location: Location, lock: TableLock) -> None:
+        self._session = session
+        self._location = location
+        self._relation = location.table(STAGING)
+        self._lock = lock
+
+    @staticmethod
+    def lock_file_of(entries: Path | None) -> TableLock:
+        """The lock for the staging table of a catalog whose table is at a local path."""
+        return TableLock.beside(None if entries is None else entries.parent / STAGING)
+
+    def write(self, frame: DataFrame, batch: str, buckets: int, deadline: Deadline) -> None:
+        """Describes the frame's rows on the executors and keeps them under the batch's name."""
+        rows = frame.mapInArrow(Describe(buckets), STAGED_DDL).selectExpr(
+            f"{literal(batch)} AS batch",
+            "current_timestamp() AS staged_at",
+            f"CASE kind WHEN 'schema' THEN schema_digest WHEN 'segment' THEN {DIGEST_SQL} END "
+            "AS digest",
+            "*",
+        )
+        # Options of the write win over settings of the frame's session; without them a txnAppId
+        # that was left there would make Delta skip the write.
+        writer = (
+            rows.write.format("delta")
+            .mode("append")
+            .option("txnAppId", batch)
+            .option("txnVersion", "1")
+            .option("userMetadata", "")
+        )
+        with self._lock.held(deadline), deadline.not_counting():
+            create_table(
+                self._session,
+                f"CREATE TABLE IF NOT EXISTS {self._relation} ({_DDL}) USING DELTA "
+                f"PARTITIONED BY (batch) TBLPROPERTIES ({properties_sql(_PROPERTIES)})",
+                self._relation,
+            )
+            if self._location.path is not None:
+                writer.save(f"{self._location.path}/{STAGING}")
+            else:
+                writer.saveAsTable(self._relation)
+
+    def discard(self, batch: str, deadline: Deadline) -> None:
+        """Removes a batch; its files go with the next VACUUM."""
+        with self._lock.held(deadline), deadline.not_counting():
+            self._session.sql(f"DELETE FROM {self._relation} WHERE batch = {literal(batch)}")
+
+    def sweep(self, deadline: Deadline) -> int:
+        """Removes batches that somebody left behind; returns how many rows they had."""
+        with self._lock.held(deadline), deadline.not_counting():
+            if not table_exists(self._session, self._relation):
+                return 0
+            rows = self._session.sql(
+                f"DELETE FROM {self._relation} WHERE staged_at < current_timestamp() - {_LEFT}"
+            ).collect()
+        return max(0, int(rows[0]["num_affected_rows"]))
+
+    def rows(self, batch: str) -> str:
+        """A batch, for a FROM clause."""
+        return f"(SELECT * FROM {self._relation} WHERE batch = {literal(batch)})"
+
+    def figures(self, batch: str) -> dict[str, Row]:
+        """Per kind: rows, distinct keys, distinct contents, lowest and highest key, buckets."""
+        rows = self._session.sql(
+            "SELECT kind, count(*) AS rows, count(DISTINCT key) AS keys, "
+            "count(DISTINCT key, digest) AS contents, min(key) AS low, max(key) AS high, "
+            f"collect_set(bucket) AS buckets FROM {self.rows(batch)} GROUP BY kind"
+        ).collect()
+        return {row["kind"]: row for row in rows}
+
+    def query(self, batch: str, text: str) -> list[Row]:
+        """A small query over a batch, which it names `{rows}`."""
+        return self._session.sql(text.replace("{rows}", self.rows(batch))).collect()

@@ -1,0 +1,149 @@
+"""The text of the statements that write, built from constants, numbers and escaped literals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from catalog.table.failures import mark
+from catalog.table.layout import COLUMNS
+from catalog.table.location import literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Partition = tuple[str, int]
+Bounds = Mapping[str, tuple[str, str]]
+
+_SAME_KEY = "t.kind = s.kind AND t.bucket = s.bucket AND t.key = s.key"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement and the rows it takes; `point` names it for tests and logs."""
+
+    point: str
+    sql: Callable[[str], str]
+    source: DataFrame | None = None
+    bulk: bool = False
+
+
+class Refuse(Enum):
+    """Which rows that are there already make an insert refuse itself."""
+
+    ANY_SEGMENT = "t.kind = 'segment' OR t.digest <> s.digest"
+    OTHER_CONTENT = "t.digest <> s.digest"
+    OTHER_SCHEMA = "t.kind <> 'segment' AND t.digest <> s.digest"
+
+
+def partitions_clause(partitions: Iterable[Partition]) -> str:
+    """The partitions that a statement reads, as literals: what Delta checks conflicts by."""
+    by_kind: dict[str, list[int]] = {}
+    for kind, bucket in sorted(set(partitions)):
+        by_kind.setdefault(kind, []).append(bucket)
+    return " OR ".join(
+        f"(t.kind = {literal(kind)} AND t.bucket IN ({', '.join(map(str, buckets))}))"
+        for kind, buckets in by_kind.items()
+    )
+
+
+def bounds_clause(bounds: Bounds) -> str:
+    """The range of keys for each kind, so that file statistics can skip the rest.
+
+    It must stay a conjunct of its own: inside the alternatives of the partitions Delta would no
+    longer see partition predicates, and writers of different buckets would conflict.
+    """
+    return " OR ".join(
+        f"(t.kind = {literal(kind)} AND t.key BETWEEN {literal(low)} AND {literal(high)})"
+        for kind, (low, high) in sorted(bounds.items())
+    )
+
+
+def _check(condition: str) -> str:
+    # The CASE compares the keys of both sides itself; a check that looks at one side only is pushed
+    # into the scan and fires for unrelated rows.
+    return f"CASE WHEN {_SAME_KEY} AND ({condition}) THEN {mark('t.kind', 't.key')} ELSE true END"
+
+
+def _on(partitions: Iterable[Partition], bounds: Bounds, refuse: Refuse) -> str:
+    return (
+        f"{_SAME_KEY} AND ({partitions_clause(partitions)}) AND ({bounds_clause(bounds)}) "
+        f"AND {_check(refuse.value)}"
+    )
+
+
+def _insert() -> str:
+    names = [column.name for column in COLUMNS]
+    return f"INSERT ({', '.join(names)}) VALUES ({', '.join(f's.{name}' for name in names)})"
+
+
+def insert_missing(
+    target: str, partitions: Iterable[Partition], bounds: Bounds, refuse: Refuse
+) -> Callable[[str], str]:
+    """An insert-only MERGE: what is there stays untouched, and may refuse the whole."""
+    on = _on(partitions, bounds, refuse)
+    return lambda source: (
+        f"MERGE INTO {target} AS t USING {source} AS s ON {on} WHEN NOT MATCHED THEN {_insert()}"
+    )
+
+
+_KEPT_ON_REPLACE = {"kind", "bucket", "key", "published_at", "revision"}
+
+
+def insert_or_replace(
+    target: str, partitions: Iterable[Partition], bounds: Bounds
+) -> Callable[[str], str]:
+    """A MERGE that also updates segments which are there with other content."""
+    on = _on(partitions, bounds, Refuse.OTHER_SCHEMA)
+    updates = ", ".join(
+        f"{column.name} = s.{column.name}"
+        for column in COLUMNS
+        if column.name not in _KEPT_ON_REPLACE
+    )
+    return lambda source: (
+        f"MERGE INTO {target} AS t USING {source} AS s ON {on} "
+        f"WHEN MATCHED AND t.kind = 'segment' AND t.digest <> s.digest "
+        f"THEN UPDATE SET {updates}, revision = t.revision + 1 "
+        f"WHEN NOT MATCHED THEN {_insert()}"
+    )
+
+
+def delete_keys(
+    target: str, partitions: Iterable[Partition], bounds: Bounds, same_commit: bool = False
+) -> Callable[[str], str]:
+    """A MERGE that deletes the rows with the source's keys, if wanted only as last seen."""
+    seen = " AND t.commit_id = s.commit_id" if same_commit else ""
+    on = f"{_SAME_KEY} AND ({partitions_clause(partitions)}) AND ({bounds_clause(bounds)}){seen}"
+    return lambda source: (
+        f"MERGE INTO {target} AS t USING {source} AS s ON {on} WHEN MATCHED THEN DELETE"
+    )
+
+
+def retire_keys(
+    target: str,
+    buckets: Iterable[int],
+    bounds: tuple[str, str],
+    commit_id: str,
+    now_micros: int,
+    actor: str,
+) -> Callable[[str], str]:
+    """A MERGE that turns live schemas into retired ones, each row as it is then.
+
+    A key that has a retired row already refuses the statement: two retired rows would break I2.
+    """
+    chosen = sorted(set(buckets))
+    partitions = [(kind, bucket) for kind in ("schema", "retired") for bucket in chosen]
+    low, high = bounds
+    same = "t.bucket = s.bucket AND t.key = s.key"
+    return lambda source: (
+        f"MERGE INTO {target} AS t USING {source} AS s ON {same} "
+        f"AND ({partitions_clause(partitions)}) "
+        f"AND t.key BETWEEN {literal(low)} AND {literal(high)} "
+        f"AND CASE WHEN {same} AND t.kind = 'retired' THEN {mark('t.kind', 't.key')} "
+        f"ELSE true END "
+        f"WHEN MATCHED AND t.kind = 'schema' AND t.commit_id = s.commit_id THEN UPDATE SET "
+        f"kind = 'retired', commit_id = {literal(commit_id)}, revision = t.revision + 1, "
+        f"changed_at = timestamp_micros({int(now_micros)}), changed_by = {literal(actor)}"
+    )

@@ -1,0 +1,160 @@
+"""The `entries` table as it is read: newest version, pinned rows, change feed, history."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from catalog.errors import InvalidInput, VersionNotFound
+from catalog.table.location import Location, local_path
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ENTRIES = "entries"
+
+
+@dataclass(frozen=True)
+class Head:
+    """The newest version, with a stamp that no other commit has.
+
+    Two tables that follow each other at one path may reach the same version; their stamps differ.
+    """
+
+    version: int
+    stamp: str
+
+
+@dataclass(frozen=True)
+class Detail:
+    """What Delta says of the table itself."""
+
+    table_id: str
+    uri: str
+    format: str
+    properties: dict[str, str]
+    partition_columns: tuple[str, ...]
+
+    @property
+    def path(self) -> Path | None:
+        """The resolved path on local disk, or nothing for other storage."""
+        return local_path(self.uri)
+
+
+def read_detail(session: SparkSession, relation: str) -> Detail:
+    """Asks Delta about a table; raises what Spark raises if there is none."""
+    row = session.sql(f"DESCRIBE DETAIL {relation}").collect()[0]
+    return Detail(
+        table_id=row["id"] or "",
+        uri=row["location"] or "",
+        format=row["format"] or "",
+        properties=dict(row["properties"] or {}),
+        partition_columns=tuple(row["partitionColumns"] or ()),
+    )
+
+
+class Store:
+    """Reads of one catalog table, all in the catalog's own session."""
+
+    def __init__(self, session: SparkSession, location: Location) -> None:
+        self.session = session
+        self.location = location
+        self.relation = location.table(ENTRIES)
+
+    def detail(self) -> Detail:
+        """What Delta says of the table now."""
+        return read_detail(self.session, self.relation)
+
+    def head(self) -> Head:
+        """The newest version, in one small query."""
+        row = self.history(1).collect()[0]
+        stamp = f"{row['timestamp'].isoformat()} {row['operation']} {row['userMetadata'] or ''}"
+        return Head(version=int(row["version"]), stamp=stamp)
+
+    def history(self, limit: int | None = None) -> DataFrame:
+        """Delta's history of the table, newest first."""
+        bound = "" if limit is None else f" LIMIT {int(limit)}"
+        return self.session.sql(f"DESCRIBE HISTORY {self.relation}{bound}")
+
+    def pinned(self, version: int) -> str:
+        """The table at one version, for a FROM clause; it passes by Spark's cache."""
+        return f"{self.relation} VERSION AS OF {int(version)}"
+
+    def rows(self, version: int) -> DataFrame:
+        """All rows at one version."""
+        return self.session.sql(f"SELECT * FROM {self.pinned(version)}")
+
+    def changes(self, first: int, last: int) -> DataFrame:
+        """The change feed of the versions from `first` to `last`, both included."""
+        reader = (
+            self.session.read.format("delta")
+            .option("readChangeFeed", "true")
+            .option("startingVersion", first)
+            .option("endingVersion", last)
+        )
+        if self.location.path is not None:
+            return reader.load(f"{self.location.path}/{ENTRIES}")
+        return reader.table(self.relation)
+
+    def find_commit(self, commit_id: str, among: int = 200) -> int | None:
+        """The version that carries this commit id in its user metadata, if a recent one does."""
+        for row in self.history(among).select("version", "userMetadata").collect():
+            if commit_id_of(row["userMetadata"]) == commit_id:
+                return int(row["version"])
+        return None
+
+    def version_as_of(self, as_of: int | datetime | None) -> int:
+        """The version that a person means: a number, a moment, or nothing for the newest."""
+        if as_of is None:
+            return self.head().version
+        if isinstance(as_of, bool) or not isinstance(as_of, int | datetime):
+            raise InvalidInput(
+                f"as_of must be a version number or a datetime, not {as_of!r}.", as_of=as_of
+            )
+        if isinstance(as_of, datetime):
+            return self._version_at(as_of)
+        newest = self.head().version
+        if not 0 <= as_of <= newest:
+            raise VersionNotFound(
+                f"Version {as_of} is not in the history; the newest is {newest}.",
+                version=as_of,
+                newest=newest,
+            )
+        return as_of
+
+    def _version_at(self, moment: datetime) -> int:
+        if moment.tzinfo is None:
+            raise InvalidInput(
+                f"as_of {moment!r} has no time zone; give one, such as datetime.timezone.utc.",
+                as_of=moment,
+            )
+        history = self.history().select("version", "timestamp").collect()
+        versions = [int(row["version"]) for row in history if _aware(row["timestamp"]) <= moment]
+        if not versions:
+            raise VersionNotFound(
+                f"The history does not reach back to {moment.isoformat()}.", as_of=moment
+            )
+        return max(versions)
+
+
+def _aware(timestamp: datetime) -> datetime:
+    # collect() gives local time without a zone; astimezone reads it as such.
+    return timestamp.astimezone()
+
+
+def commit_id_of(user_metadata: str | None) -> str | None:
+    """The commit id in a commit's user metadata, if it is one of ours."""
+    document = _parsed(user_metadata)
+    commit_id = document.get("commit")
+    return commit_id if isinstance(commit_id, str) else None
+
+
+def _parsed(user_metadata: str | None) -> dict[str, Any]:
+    try:
+        document = json.loads(user_metadata or "")
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) and "strata" in document else {}

@@ -1,0 +1,177 @@
+"""The views that SQL users see, over the table or over any version of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from catalog.table.location import Location, identifier, literal
+from catalog.table.store import ENTRIES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class View:
+    """A view: its query over `{entries}`, and a comment for it and for each of its columns."""
+
+    name: str
+    comment: str
+    query: str
+    columns: dict[str, str]
+
+
+_FINGERPRINT = "Fingerprint of the schema: 32 hex digits, the same in every catalog"
+_SEGMENT_ID = "datasource/name, unique over the catalog"
+_COMMIT = "Id of the commit that last changed the row; DESCRIBE HISTORY shows it in userMetadata"
+_PARSED = (
+    "from_json(payload, 'ddl STRING, columns ARRAY<STRUCT<path: STRING, name: STRING, "
+    "position: INT, depth: INT, type: STRING, nullable: BOOLEAN, comment: STRING>>')"
+)
+_SCHEMA_COLUMNS = {
+    "fingerprint": _FINGERPRINT,
+    "ddl": "The definition as Spark DDL, columns in the order of first publication",
+    "num_columns": "Columns at the top level",
+    "published_at": "When the schema was first published",
+    "changed_by": "Who published, retired or restored it last",
+    "commit_id": _COMMIT,
+    "payload": "The definition as a JSON document",
+}
+_SCHEMA_SELECT = (
+    f"key AS fingerprint, {_PARSED}.ddl AS ddl, "
+    f"size(filter({_PARSED}.columns, c -> c.depth = 0)) AS num_columns, published_at, "
+    "changed_by, commit_id, payload"
+)
+_REFERENCES = (
+    "SELECT DISTINCT fingerprint FROM {entries} "
+    "WHERE kind NOT IN ('schema', 'retired') AND fingerprint IS NOT NULL"
+)
+
+VIEWS = (
+    View(
+        "schemas",
+        "Live schemas, one row each",
+        f"SELECT {_SCHEMA_SELECT} FROM {{entries}} WHERE kind = 'schema'",
+        _SCHEMA_COLUMNS,
+    ),
+    View(
+        "schema_columns",
+        "Columns of live schemas, one row each, nested ones by path",
+        f"SELECT key AS fingerprint, c.path, c.name, c.position, c.depth, c.type, c.nullable, "
+        f"c.comment FROM {{entries}} LATERAL VIEW explode({_PARSED}.columns) exploded AS c "
+        "WHERE kind = 'schema'",
+        {
+            "fingerprint": _FINGERPRINT,
+            "path": "Path from the top: a.b for a field, a.element.b inside an array",
+            "name": "The column's own name",
+            "position": "Place among its siblings, from 0",
+            "depth": "0 at the top level",
+            "type": "Spark SQL type",
+            "nullable": "Whether it may be null",
+            "comment": "The comment of the first publication",
+        },
+    ),
+    View(
+        "segments",
+        "Segments, one row each",
+        "SELECT key AS segment_id, datasource, substr(key, length(datasource) + 2) AS name, "
+        "fingerprint, num_rows, size_bytes, location, starts_at, ends_at, revision, published_at, "
+        "changed_at, changed_by, commit_id FROM {entries} WHERE kind = 'segment'",
+        {
+            "segment_id": _SEGMENT_ID,
+            "datasource": "The part of the id before the first slash",
+            "name": "The part of the id after it",
+            "fingerprint": "Fingerprint of the segment's schema; null if it is not known yet",
+            "num_rows": "Rows in the segment",
+            "size_bytes": "Bytes of the segment, if known",
+            "location": "Where its data is, if known",
+            "starts_at": "Start of its interval, inclusive",
+            "ends_at": "End of its interval, exclusive",
+            "revision": "How often the segment was written: 1 until it is replaced",
+            "published_at": "When it was first published",
+            "changed_at": "When it was last changed",
+            "changed_by": "Who changed it last",
+            "commit_id": _COMMIT,
+        },
+    ),
+    View(
+        "segment_schemas",
+        "Segments with the definitions of their schemas",
+        "SELECT s.key AS segment_id, s.datasource, s.fingerprint, s.num_rows, d.ddl, d.retired "
+        "FROM (SELECT * FROM {entries} WHERE kind = 'segment') AS s LEFT JOIN ("
+        f"SELECT key, min_by({_PARSED}.ddl, kind = 'retired') AS ddl, "
+        "min(kind = 'retired') AS retired FROM {entries} "
+        "WHERE kind IN ('schema', 'retired') GROUP BY key) AS d ON s.fingerprint = d.key",
+        {
+            "segment_id": _SEGMENT_ID,
+            "datasource": "The part of the id before the first slash",
+            "fingerprint": "Fingerprint of the segment's schema; null if it is not known yet",
+            "num_rows": "Rows in the segment",
+            "ddl": "The schema as Spark DDL",
+            "retired": "True while a clean-up has retired the schema and not yet restored it",
+        },
+    ),
+    View(
+        "datasources",
+        "Datasources, one row each",
+        "SELECT datasource, count(*) AS num_segments, "
+        "count(DISTINCT fingerprint) AS num_schemas, "
+        "count_if(fingerprint IS NULL) AS segments_without_schema, sum(num_rows) AS num_rows, "
+        "sum(size_bytes) AS size_bytes, min(starts_at) AS starts_at, max(ends_at) AS ends_at, "
+        "max(changed_at) AS changed_at FROM {entries} WHERE kind = 'segment' GROUP BY datasource",
+        {
+            "datasource": "Name of the datasource",
+            "num_segments": "Its segments",
+            "num_schemas": "Different schemas among them",
+            "segments_without_schema": "Segments whose schema is not known yet",
+            "num_rows": "Rows in all of them",
+            "size_bytes": "Bytes of those whose size is known",
+            "starts_at": "Earliest start of an interval",
+            "ends_at": "Latest end of an interval",
+            "changed_at": "When a segment of it was last changed",
+        },
+    ),
+    View(
+        "orphan_schemas",
+        "Live schemas that nothing refers to: the next clean-up may retire them",
+        "SELECT s.* FROM (SELECT "
+        f"{_SCHEMA_SELECT} FROM {{entries}} WHERE kind = 'schema') AS s "
+        f"LEFT ANTI JOIN ({_REFERENCES}) AS r ON s.fingerprint = r.fingerprint",
+        _SCHEMA_COLUMNS,
+    ),
+    View(
+        "retired_schemas",
+        "Schemas on their way out: still readable, purged after the grace",
+        f"SELECT {_SCHEMA_SELECT}, changed_at AS retired_at FROM {{entries}} "
+        "WHERE kind = 'retired'",
+        {**_SCHEMA_COLUMNS, "retired_at": "When it was retired"},
+    ),
+)
+BY_NAME = {view.name: view for view in VIEWS}
+
+
+def query(view: str, entries: str) -> str:
+    """The query of a view over a relation, which may be pinned to a version."""
+    return BY_NAME[view].query.replace("{entries}", entries)
+
+
+def create_views(
+    session: SparkSession, location: Location, prefix: str = "", replace: bool = True
+) -> list[str]:
+    """Creates the views: persistent ones in a metastore, temporary ones for a path."""
+    temporary = location.path is not None
+    made: list[str] = []
+    for view in VIEWS:
+        name = identifier(prefix + view.name)
+        if not temporary:
+            name = ".".join([*map(identifier, location.schema), name])
+        columns = ", ".join(f"{c} COMMENT {literal(t)}" for c, t in view.columns.items())
+        how = "OR REPLACE " if replace else ""
+        unless = "" if replace else "IF NOT EXISTS "
+        session.sql(
+            f"CREATE {how}{'TEMPORARY ' if temporary else ''}VIEW {unless}{name} ({columns}) "
+            f"COMMENT {literal(view.comment)} AS {query(view.name, location.table(ENTRIES))}"
+        )
+        made.append(prefix + view.name)
+    return made

@@ -1,0 +1,184 @@
+"""A tour of a small local catalog: publish, poll, look up on executors, drop, clean up.
+
+    python jobs/demo.py [--location DIRECTORY]
+
+Writes sample Parquet files, catalogs them, and prints what happens at each step. Without a
+location everything goes to a temporary directory that is removed at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from catalog import Cache, Catalog, Schema, Segment
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from jobs.local import start
+
+FIRST_DAY = datetime(2024, 1, 1, tzinfo=UTC)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--location", type=Path, help="where to keep the catalog and its files")
+    arguments = parser.parse_args(argv)
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    began = time.monotonic()
+    print("Starting Spark, which takes about ten seconds …", flush=True)
+    spark = start("strata-demo")
+    spark.sparkContext.setLogLevel("OFF")
+    try:
+        if arguments.location is not None:
+            tour(spark, arguments.location)
+        else:
+            with tempfile.TemporaryDirectory(prefix="strata-demo-") as directory:
+                tour(spark, Path(directory))
+    finally:
+        spark.stop()
+    print(f"\nDone in {time.monotonic() - began:.0f} s.")
+    return 0
+
+
+def tour(spark: SparkSession, home: Path) -> None:
+    """Every verb once, in the order in which a platform would use them."""
+    step("Write sample Parquet files: orders gained a column on the third day")
+    segments = describe_files(write_files(home / "files"))
+    show(
+        spark.createDataFrame(
+            [(s.id, s.num_rows, s.size_bytes, s.schema.ddl) for s in segments],
+            "segment_id STRING, num_rows BIGINT, size_bytes BIGINT, schema STRING",
+        )
+    )
+
+    step("Open a catalog: one Delta table, created on first use")
+    catalog = Catalog.open(spark, home / "meta", actor="demo")
+    print(f"{catalog.location}, version {catalog.version}")
+
+    step("Publish: segments and their schemas become visible in one commit")
+    result = catalog.publish(segments, reason="first load")
+    print(
+        f"version {result.version}: {result.inserted} segments inserted, "
+        f"{len(result.fingerprints)} schemas"
+    )
+    again = catalog.publish(segments, reason="the same again")
+    print(f"the same again: {again.inserted} inserted, {again.existing} there already")
+    show(catalog.schemas().select("fingerprint", "num_columns", "ddl"))
+    show(catalog.datasources().select("datasource", "num_segments", "num_schemas", "num_rows"))
+
+    step("Look up: the cache answers from memory")
+    cache = catalog.cache()
+    print(f"orders/2024-01-03 has {cache.schema_of('orders/2024-01-03').ddl}")
+
+    step("Poll: the cache follows the table at the cost of what changed")
+    late = Segment(
+        "orders/2024-01-06",
+        segments[0].schema,
+        120,
+        starts_at=FIRST_DAY + timedelta(days=5),
+        ends_at=FIRST_DAY + timedelta(days=6),
+    )
+    catalog.publish([late], reason="late data")
+    print(cache.poll())
+
+    step("Look up on executors: a UDF asks the broadcast cache")
+    show(look_up_in_a_udf(spark, cache))
+
+    step("Drop: first a dry run")
+    print(catalog.drop(datasource="clicks", dry_run=True))
+    print(catalog.drop(datasource="clicks", reason="no longer kept"))
+    show(catalog.orphan_schemas().select("fingerprint", "ddl"))
+
+    step("Clean up: the schema that nothing uses is retired; after the grace it would be purged")
+    report = catalog.cleanup(grace=timedelta(0))
+    for change in report.retired:
+        print(f"retired {change.fingerprint}: {change.why}")
+    show(catalog.retired_schemas().select("fingerprint", "retired_at", "ddl"))
+
+    step("History: who did what and why")
+    show(catalog.history().select("version", "verb", "actors", "reasons"))
+
+    step("Time travel: segments as they were before the drop")
+    show(catalog.segments(as_of=2).groupBy("datasource").agg(F.count("*").alias("segments")))
+
+    step("Verify: the promises at every version")
+    print(catalog.verify(since=0))
+
+
+def write_files(directory: Path) -> dict[str, Path]:
+    """Five days of orders and two of clicks."""
+    directory.mkdir(parents=True, exist_ok=True)
+    files = {}
+    for day in range(5):
+        columns: dict[str, pa.Array] = {
+            "order_id": pa.array(range(100), pa.int64()),
+            "amount": pa.array([9.5] * 100, pa.float64()),
+        }
+        if day >= 2:
+            columns["currency"] = pa.array(["EUR"] * 100, pa.string())
+        files[f"orders/{FIRST_DAY + timedelta(days=day):%Y-%m-%d}"] = pa.table(columns)
+    for day in range(2):
+        clicks = pa.table({"url": ["/", "/buy"], "at": pa.array([1, 2], pa.timestamp("us", "UTC"))})
+        files[f"clicks/{FIRST_DAY + timedelta(days=day):%Y-%m-%d}"] = clicks
+    paths = {}
+    for segment_id, table in files.items():
+        paths[segment_id] = directory / f"{segment_id.replace('/', '-')}.parquet"
+        pq.write_table(table, paths[segment_id])
+    return paths
+
+
+def describe_files(paths: dict[str, Path]) -> list[Segment]:
+    """A segment for each file, from its footer."""
+    segments = []
+    for segment_id, path in paths.items():
+        footer = pq.read_metadata(path)
+        day = datetime.strptime(segment_id.partition("/")[2], "%Y-%m-%d").replace(tzinfo=UTC)
+        segments.append(
+            Segment(
+                segment_id,
+                Schema.of(footer.schema.to_arrow_schema()),
+                footer.num_rows,
+                size_bytes=path.stat().st_size,
+                location=path.as_uri(),
+                starts_at=day,
+                ends_at=day + timedelta(days=1),
+            )
+        )
+    return segments
+
+
+def look_up_in_a_udf(spark: SparkSession, cache: Cache) -> DataFrame:
+    """Asks for some segments from Python workers."""
+    handle = cache.broadcast()
+
+    @F.udf("string")
+    def schema_of(segment_id):
+        return handle.schema_of(segment_id).ddl
+
+    ids = [("orders/2024-01-01",), ("orders/2024-01-03",), ("orders/2024-01-06",)]
+    return spark.createDataFrame(ids, "segment_id STRING").select(
+        "segment_id", schema_of("segment_id").alias("schema")
+    )
+
+
+def step(title: str) -> None:
+    print(f"\n--- {title}", flush=True)
+
+
+def show(frame: DataFrame) -> None:
+    frame.show(20, truncate=64)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+"""One shared session for all tests that need Spark; unit tests never start it."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests import sessions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from catalog import Catalog
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    warehouse = tmp_path_factory.mktemp("warehouse")
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    session = sessions.start(
+        connect=sessions.CONNECT,
+        **{
+            "spark.sql.warehouse.dir": str(warehouse),
+            "spark.driver.extraJavaOptions": f"-Dderby.system.home={warehouse}",
+        },
+    )
+    if not sessions.CONNECT:
+        session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> str:
+    return str(tmp_path / "meta")
+
+
+@pytest.fixture
+def open_catalog(spark: SparkSession, location: str) -> Callable[..., Catalog]:
+    """Opens a catalog at this test's location, as often as wanted."""
+    from catalog import Catalog
+
+    def open_one(**options: Any) -> Catalog:
+        return Catalog.open(spark, location, **options)
+
+    return open_one
+
+
+@pytest.fixture
+def catalog(open_catalog: Callable[..., Catalog]) -> Catalog:
+    return open_catalog(actor="tester")
+
+
+@pytest.fixture
+def schema_name(spark: SparkSession) -> Iterator[str]:
+    """The name of a metastore schema that is dropped afterwards."""
+    name = f"meta_{uuid.uuid4().hex[:8]}"
+    yield name
+    spark.sql(f"DROP SCHEMA IF EXISTS {name} CASCADE")

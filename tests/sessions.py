@@ -1,0 +1,21 @@
+"""Sessions for the tests, from the settings that spark-submit and the demo use too."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from jobs.local import start as start_local
+
+ROOT = Path(__file__).resolve().parent.parent
+CONNECT = os.environ.get("STRATA_TEST_CONNECT") == "1"
+
+# Eight slots: statements that a test holds up must leave room for the others.
+MASTER = "local[8]"
+
+
+def start(master: str = MASTER, connect: bool = False, **more: str) -> SparkSession:
+    """A new session for tests."""
+    return start_local("strata-tests", connect, **{"spark.master": master, **more})

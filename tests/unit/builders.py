@@ -1,0 +1,18 @@
+"""One-line builders for what tests publish."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from catalog.model import Segment
+from catalog.publish.batch import Batch, batch_of
+
+
+def segment(id: str = "orders/1", ddl: str = "a INT", rows: int = 1, **given: Any) -> Segment:
+    """A segment; the rest are fields of `Segment`."""
+    return Segment(id, ddl, rows, **given)
+
+
+def batch(*segments: Segment, actor: str = "ann", reason: str = "") -> Batch:
+    """One caller's batch, of one segment unless told."""
+    return batch_of(segments or (segment(),), actor, reason)
