@@ -44,8 +44,8 @@ connect: $(READY)  ## a representative part of them on Spark Connect
 test: lint unit spark connect  ## everything that must pass before a change lands
 
 stress: $(READY)  ## long races and kills, and the whole Spark suite on Connect
-	$(BIN)/python -m pytest tests/concurrency -m stress --timeout 3600
-	STRATA_TEST_CONNECT=1 $(BIN)/python -m pytest tests/spark --timeout 3600
+	STRATA_TEST_DEFAULTS=1 $(BIN)/python -m pytest tests/concurrency -m stress --timeout 3600
+	STRATA_TEST_DEFAULTS=1 STRATA_TEST_CONNECT=1 $(BIN)/python -m pytest tests/spark --timeout 3600
 
 clean:  ## remove the virtual environment and what was built
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from pyspark.sql import DataFrame
@@ -30,7 +31,7 @@ from catalog.table.layout import LAYOUT, Layout
 from catalog.table.location import Location, literal
 from catalog.table.lock import TableLock
 from catalog.table.queue import CommitQueue, Request
-from catalog.table.session import own_session
+from catalog.table.session import own_session, release
 from catalog.table.staging import Staging
 from catalog.table.store import Store
 from catalog.table.writer import Writer
@@ -158,6 +159,21 @@ class Catalog:
 
     def __repr__(self) -> str:
         return f"Catalog({str(self.location)!r})"
+
+    def close(self) -> None:
+        """Ends the catalog's own session; on classic Spark there is nothing to end."""
+        release(self._store.session)
+
+    def __enter__(self) -> Catalog:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
 
     # --- changing ---------------------------------------------------------------------------------
 

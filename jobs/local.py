@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -38,6 +39,9 @@ def start(name: str, connect: bool = False, **more: str) -> SparkSession:
     builder = SparkSession.builder.appName(name)
     for setting, value in {**settings(), **more}.items():
         builder = builder.config(setting, value)
-    if connect:
-        builder = builder.config("spark.api.mode", "connect")
-    return builder.getOrCreate()
+    if not connect:
+        return builder.getOrCreate()
+    with warnings.catch_warnings():
+        # The client sets everything once more on the server, which has the static settings already.
+        warnings.filterwarnings("ignore", message="Failed to set spark")
+        return builder.config("spark.api.mode", "connect").getOrCreate()

@@ -41,14 +41,19 @@ def location(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def open_catalog(spark: SparkSession, location: str) -> Callable[..., Catalog]:
+def open_catalog(spark: SparkSession, location: str) -> Iterator[Callable[..., Catalog]]:
     """Opens a catalog at this test's location, as often as wanted."""
     from catalog import Catalog
 
-    def open_one(**options: Any) -> Catalog:
-        return Catalog.open(spark, location, **options)
+    opened: list[Catalog] = []
 
-    return open_one
+    def open_one(**options: Any) -> Catalog:
+        opened.append(Catalog.open(spark, location, **options))
+        return opened[-1]
+
+    yield open_one
+    for catalog in opened:
+        catalog.close()
 
 
 @pytest.fixture

@@ -16,6 +16,17 @@ CONNECT = os.environ.get("STRATA_TEST_CONNECT") == "1"
 MASTER = "local[8]"
 
 
+# Small data: planning and compiling cost more than running. `make stress` runs with the defaults.
+QUICK = (
+    {}
+    if os.environ.get("STRATA_TEST_DEFAULTS") == "1"
+    else {"spark.sql.codegen.wholeStage": "false", "spark.sql.adaptive.enabled": "false"}
+)
+
+# For processes that live for seconds: compiling well costs them more than it saves.
+SHORT_LIVED = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+
+
 def start(master: str = MASTER, connect: bool = False, **more: str) -> SparkSession:
     """A new session for tests."""
-    return start_local("strata-tests", connect, **{"spark.master": master, **more})
+    return start_local("strata-tests", connect, **{"spark.master": master, **QUICK, **more})

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from catalog.cache.fold import Folded, build, fold
-from catalog.cache.index import KEY_COLUMNS
+from catalog.cache.index import KEY_COLUMNS, Index
 from catalog.cache.snapshot import Position, Snapshot
 from catalog.errors import GaveUp
 from catalog.table.layout import bucket_of
@@ -49,6 +49,10 @@ class Loader:
             f"SELECT {_SCHEMA_COLUMNS} FROM {pinned} WHERE kind IN ('schema', 'retired')"
         ).toArrow()
         return build(position, segments, schemas)
+
+    def nothing(self, position: Position) -> Snapshot:
+        """The snapshot of a version at which the table is empty."""
+        return Snapshot(position, Index.empty(), (), {}, {}, {})
 
     def follow(self, before: Snapshot, head: Head) -> Folded | None:
         """The snapshot at `head`, from the changes since another; nothing if there is a gap."""

@@ -54,6 +54,7 @@ _OCCUPIED = {
     "DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY",
 }
 MOST_BUCKETS = 4096
+_LOOKS = 10
 
 
 @dataclass(frozen=True)
@@ -104,17 +105,25 @@ def create(
     if location.path is not None and local is not None:
         location = location.at(_spelled_like(location.path, str(local.parent)))
     lock = TableLock.beside(local if locked else None)
-    with lock.held(deadline):
-        ddl = layout.ddl(location.table(ENTRIES), segment_buckets)
-        create_table(session, ddl, str(location))
-    found = find(session, location, layout)
-    if found is None:
-        # CREATE … IF NOT EXISTS passes by a directory with files that are no Delta table.
-        raise NotACatalog(
-            f"{location} already holds something else named {ENTRIES}; choose another location.",
-            location=str(location),
-        )
-    return found
+    ddl = layout.ddl(location.table(ENTRIES), segment_buckets)
+    for attempt in range(_LOOKS):
+        try:
+            with lock.held(deadline):
+                create_table(session, ddl, str(location))
+            found = find(session, location, layout)
+        except NotACatalog:
+            # Files that are no table yet may be somebody else's creation on its way.
+            found = find(session, location, layout)
+            if found is None and attempt == _LOOKS - 1:
+                raise
+        if found is not None:
+            return found
+        deadline.wait(0.1, "another creation of the catalog")
+    # CREATE … IF NOT EXISTS passes by a directory with files that are no Delta table.
+    raise NotACatalog(
+        f"{location} already holds something else named {ENTRIES}; choose another location.",
+        location=str(location),
+    )
 
 
 def create_table(session: SparkSession, ddl: str, place: str) -> None:

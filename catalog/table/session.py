@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
@@ -28,12 +29,22 @@ _MEANING = {
 # These make small commits quick or recognise one's own commit; a platform may refuse to set them.
 _COMFORT = {
     "spark.sql.shuffle.partitions": "1",
-    "spark.sql.adaptive.enabled": "true",
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.databricks.delta.stalenessLimit": "0",
     "spark.databricks.delta.commit.idempotencyCheck.enabled": "true",
     "spark.databricks.delta.autoCompact.enabled": "false",
     "spark.databricks.delta.optimizeWrite.enabled": "false",
+}
+
+# A commit of a few rows is planned and compiled longer than it runs; a large one is not.
+SMALL_STATEMENT = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+LARGE_STATEMENT = {
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.codegen.wholeStage": "true",
 }
 
 USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
@@ -58,23 +69,53 @@ def own_session(spark: SparkSession) -> SparkSession:
     """A session of the same application with the settings that the catalog relies on."""
     # A clone copies the user's settings, a new session starts from the application's: in both
     # what matters is set here.
-    own: SparkSession = spark.cloneSession() if is_connect(spark) else spark.newSession()  # type: ignore[attr-defined]
+    own: Any = _clone(spark) if is_connect(spark) else spark.newSession()
     for name in _FOREIGN:
         own.conf.unset(name)
     for name, value in _MEANING.items():
+        if _value(own, name) == value:
+            continue  # setting a deprecated one warns, even to its default
         try:
             own.conf.set(name, value)
         except PySparkException as error:
-            if own.conf.get(name, None) != value:
-                raise UnsuitableSession(
-                    f"The session refuses {name}={value}, which the catalog relies on; "
-                    "allow it in the cluster's configuration.",
-                    setting=name,
-                    value=value,
-                ) from error
-    for name, value in _COMFORT.items():
+            raise UnsuitableSession(
+                f"The session refuses {name}={value}, which the catalog relies on; "
+                "allow it in the cluster's configuration.",
+                setting=name,
+                value=value,
+            ) from error
+    tune(own, _COMFORT)
+    return own  # type: ignore[no-any-return]
+
+
+def _value(session: Any, name: str) -> str | None:
+    try:
+        value: str | None = session.conf.get(name)
+    except PySparkException:
+        return None  # neither set nor known
+    return value
+
+
+def _clone(spark: Any) -> Any:
+    own = spark.cloneSession()
+    # At exit the client sends a last command to its server, and tries for ten minutes if that is
+    # gone. This runs before it, and a closed client sends nothing.
+    atexit.register(own.client.close)
+    return own
+
+
+def release(own: Any) -> None:
+    """Ends a session of the catalog's own; on classic Spark there is nothing to end."""
+    if is_connect(own) and not own.client.is_closed:
+        own.client.release_session()
+        own.client.close()
+        atexit.unregister(own.client.close)
+
+
+def tune(session: SparkSession, settings: dict[str, str]) -> None:
+    """Sets what only makes things quicker; a session that refuses it goes on without."""
+    for name, value in settings.items():
         try:
-            own.conf.set(name, value)
+            session.conf.set(name, value)
         except PySparkException:
             log.debug("The session refuses %s=%s; going on without it.", name, value)
-    return own

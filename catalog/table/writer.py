@@ -13,7 +13,13 @@ from catalog.errors import CatalogError, CommitFailed, GaveUp, OutcomeUnknown
 from catalog.model import Caller
 from catalog.table.failures import Failure, classify, condition_of, marked
 from catalog.table.lock import TableLock
-from catalog.table.session import LAST_VERSION, USER_METADATA
+from catalog.table.session import (
+    LARGE_STATEMENT,
+    LAST_VERSION,
+    SMALL_STATEMENT,
+    USER_METADATA,
+    tune,
+)
 from catalog.table.statements import Statement
 from catalog.table.store import Store
 from catalog.waiting import Deadline, Surroundings
@@ -57,7 +63,7 @@ class Writer:
         self.store = store
         self._lock = lock
         self._surroundings = surroundings
-        self._bulk_shuffles = bulk_shuffles
+        self._large = {**LARGE_STATEMENT, "spark.sql.shuffle.partitions": bulk_shuffles}
 
     def commit(
         self,
@@ -117,9 +123,7 @@ class Writer:
         with self._lock.held(deadline), deadline.not_counting():
             session.conf.unset(LAST_VERSION)
             session.conf.set(USER_METADATA, metadata)
-            session.conf.set(
-                "spark.sql.shuffle.partitions", self._bulk_shuffles if statement.bulk else "1"
-            )
+            tune(session, self._large if statement.bulk else SMALL_STATEMENT)
             view = f"strata_source_{self._surroundings.new_id()}"
             try:
                 if statement.source is not None:
@@ -132,7 +136,7 @@ class Writer:
                 # The next statement sets what it needs; a dead connection must not hide the error.
                 with suppress(Exception):
                     session.conf.unset(USER_METADATA)
-                    session.conf.set("spark.sql.shuffle.partitions", "1")
+                    tune(session, LARGE_STATEMENT)
                     session.catalog.dropTempView(view)
         if version is not None:
             return Executed(int(version), counts)

@@ -33,7 +33,7 @@ def lock_is_held(location: str) -> bool:
 
 
 def main(location: str, name: str, count: int) -> None:
-    spark = sessions.start("local[1]")
+    spark = sessions.start("local[1]", **sessions.SHORT_LIVED)
     spark.sparkContext.setLogLevel("OFF")
     catalog = Catalog.open(spark, location)
     say(ready=True)

@@ -42,7 +42,6 @@ def test_polls_follow_the_table_and_equal_full_loads(catalog: Catalog) -> None:
     assert equals_full_load(cache, catalog)
 
 
-@pytest.mark.connect
 def test_lookups_take_arrays_of_ids_or_of_keys_that_spark_computed(
     spark: SparkSession, catalog: Catalog
 ) -> None:

@@ -24,7 +24,6 @@ def publish_days(catalog: Catalog) -> None:
     )
 
 
-@pytest.mark.connect
 def test_drop_by_id_counts_what_was_there_and_what_was_not(catalog: Catalog) -> None:
     publish_days(catalog)
     wanted = ["orders/1", "clicks/1", "clicks/1", "orders/99"]

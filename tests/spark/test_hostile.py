@@ -39,7 +39,7 @@ def hostile(spark: SparkSession) -> Iterator[SparkSession]:
             spark.conf.set(name, old)
 
 
-@pytest.mark.connect
+@pytest.mark.filterwarnings("ignore:The SQL config:UserWarning")
 def test_settings_of_the_session_change_nothing(
     hostile: SparkSession, open_catalog: Callable[..., Catalog]
 ) -> None:

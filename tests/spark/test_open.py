@@ -24,7 +24,6 @@ from tests.unit.builders import segment
 Open = Callable[..., Catalog]
 
 
-@pytest.mark.connect
 def test_opening_twice_gives_the_same_catalog(open_catalog: Open) -> None:
     first = open_catalog()
     first.publish([segment("orders/1")])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,7 +28,6 @@ from catalog.waiting import Surroundings
 from tests.unit.builders import segment
 
 
-@pytest.mark.connect
 def test_a_publish_says_what_it_inserted(catalog: Catalog) -> None:
     first = catalog.publish([segment("orders/1", "a INT"), segment("orders/2", "b INT")])
     assert (first.version, first.inserted, first.existing) == (1, 2, 0)
@@ -40,7 +40,6 @@ def test_a_publish_says_what_it_inserted(catalog: Catalog) -> None:
     )
 
 
-@pytest.mark.connect
 def test_the_same_again_is_no_change(catalog: Catalog) -> None:
     batch = [segment("orders/1", location="x", size_bytes=3), segment("orders/2", "b INT")]
     catalog.publish(batch)
@@ -187,29 +186,31 @@ def test_a_fingerprint_that_stands_for_something_else_is_refused(
 
 
 class _Together:
-    """Holds the first commit until so many callers are waiting, so that they form one group."""
+    """Holds the commit thread until all callers are waiting, so that they form one group."""
 
-    def __init__(self, catalog: Catalog, callers: int) -> None:
+    def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._callers = callers
 
-    def publish(self, batches: list[list[Segment]]) -> list[PublishResult | CatalogError]:
+    def publish(self, batches: list[list[Segment]]) -> list[Any]:
         outcomes: dict[int, PublishResult | CatalogError] = {}
-        release = threading.Event()
-        holder = threading.Thread(
-            target=self._catalog._alone,
-            args=(lambda: release.wait(60), self._catalog._deadline(60)),
-        )
-        holder.start()
-        threads = []
+        running, release = threading.Event(), threading.Event()
+
+        def hold() -> None:
+            running.set()
+            release.wait(60)
+
+        deadline = self._catalog._deadline(60)
+        threads = [threading.Thread(target=self._catalog._alone, args=(hold, deadline))]
+        threads[0].start()
+        running.wait(60)
         for number, batch in enumerate(batches):
             thread = threading.Thread(target=self._one, args=(number, batch, outcomes))
             thread.start()
             threads.append(thread)
             while len(self._catalog._queue._waiting) <= number and thread.is_alive():
-                pass
+                time.sleep(0.001)
         release.set()
-        for thread in [holder, *threads]:
+        for thread in threads:
             thread.join()
         return [outcomes[number] for number in range(len(batches))]
 
@@ -222,7 +223,7 @@ class _Together:
 
 def test_callers_that_wait_together_share_a_commit(catalog: Catalog) -> None:
     catalog.publish([segment("orders/0")])
-    results = _Together(catalog, 4).publish(
+    results = _Together(catalog).publish(
         [[segment(f"orders/{n}"), segment(f"other/{n}", "b INT")] for n in range(1, 5)]
     )
     assert [(r.version, r.inserted) for r in results] == [(2, 2)] * 4
@@ -235,7 +236,7 @@ def test_callers_that_wait_together_share_a_commit(catalog: Catalog) -> None:
 
 
 def test_one_new_id_from_two_callers_is_written_once(catalog: Catalog) -> None:
-    first, second, third = _Together(catalog, 3).publish(
+    first, second, third = _Together(catalog).publish(
         [[segment("orders/1")], [segment("orders/1")], [segment("orders/1", rows=7)]]
     )
     assert (first.inserted, first.existing) == (1, 0)
@@ -247,7 +248,7 @@ def test_one_new_id_from_two_callers_is_written_once(catalog: Catalog) -> None:
 
 def test_a_loser_inside_a_group_wins_when_the_winner_is_refused(catalog: Catalog) -> None:
     catalog.publish([segment("orders/0")])
-    first, second = _Together(catalog, 2).publish(
+    first, second = _Together(catalog).publish(
         [[segment("orders/0", rows=9), segment("orders/1")], [segment("orders/1", rows=7)]]
     )
     assert isinstance(first, SegmentConflict)
@@ -257,7 +258,7 @@ def test_a_loser_inside_a_group_wins_when_the_winner_is_refused(catalog: Catalog
 
 def test_one_bad_request_does_not_fail_the_other_nine(catalog: Catalog) -> None:
     catalog.publish([segment("orders/5", rows=99)])
-    results = _Together(catalog, 10).publish([[segment(f"orders/{n}")] for n in range(10)])
+    results = _Together(catalog).publish([[segment(f"orders/{n}")] for n in range(10)])
     assert isinstance(results[5], SegmentConflict)
     others = [r for n, r in enumerate(results) if n != 5]
     assert [(r.inserted, r.version) for r in others] == [(1, 2)] * 9

@@ -55,7 +55,6 @@ def test_a_range_shows_what_was_broken_in_between_and_by_whom(
     assert catalog.verify(since=3).ok
 
 
-@pytest.mark.connect
 def test_the_range_must_be_in_the_history(catalog: Catalog) -> None:
     with pytest.raises(VersionNotFound, match="newest is 0"):
         catalog.verify(version=5)
