@@ -87,6 +87,10 @@ class Deadline:
             what=what,
         )
 
+    def expire(self) -> None:
+        """Uses up the budget at once: whoever waited is gone."""
+        self._seconds = 0.0
+
     def forgive(self, seconds: float) -> None:
         """Takes time that was spent in a statement off the budget."""
         self._not_counted += seconds

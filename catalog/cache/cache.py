@@ -6,15 +6,13 @@ import logging
 import threading
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
+from catalog.cache.answers import Answers
 from catalog.cache.broadcast import Handle, broadcast
 from catalog.cache.loader import Loader
 from catalog.cache.snapshot import Snapshot
 from catalog.errors import InvalidInput, NotLoaded
-from catalog.schema import Schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +37,7 @@ class Poll:
     reloaded: bool = False
 
 
-class Cache:
+class Cache(Answers):
     """Answers which schema a segment has, from memory, at the version of the last poll."""
 
     def __init__(self, spark: SparkSession, loader: Loader) -> None:
@@ -158,36 +156,6 @@ class Cache:
         trace: TracebackType | None,
     ) -> None:
         self.stop()
-
-    # --- answers ----------------------------------------------------------------------------------
-
-    def schema_of(self, segment_id: str) -> Schema:
-        """The schema of a segment."""
-        return self.snapshot.schema_of(segment_id)
-
-    def fingerprint_of(self, segment_id: str) -> str | None:
-        """The fingerprint of a segment's schema; none if its schema is not known."""
-        return self.snapshot.fingerprint_of(segment_id)
-
-    def num_rows(self, segment_id: str) -> int | None:
-        """The row count of a segment."""
-        return self.snapshot.num_rows(segment_id)
-
-    def schema(self, beginning: str) -> Schema:
-        """The schema with this fingerprint, or with any unique beginning of it."""
-        return self.snapshot.schema(beginning)
-
-    def lookup(self, segment_ids: Any) -> pa.Table:
-        """Answers many ids at once; see `Snapshot.lookup`."""
-        return self.snapshot.lookup(segment_ids)
-
-    def lookup_keys(self, k1: Any, k2: Any) -> pa.Table:
-        """Answers keys that Spark computed; see `Snapshot.lookup_keys`."""
-        return self.snapshot.lookup_keys(k1, k2)
-
-    def datasources(self) -> dict[str, int]:
-        """How many segments each datasource has."""
-        return self.snapshot.datasources()
 
     def broadcast(self) -> Handle:
         """A handle for UDFs and mapInArrow; a new version replaces it and frees the old copies."""

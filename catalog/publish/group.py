@@ -99,7 +99,7 @@ class _Round:
         """Plans what can be published now; called before every try."""
         if not uncertain:
             for request in self._requests:
-                if request.abandoned or request.deadline.left <= 0:
+                if request.deadline.left <= 0:
                     request.fail(request.deadline.gave_up(_OTHERS))
         waiting = [request for request in self._requests if not request.finished]
         plan = plan_group([request.batch for request in waiting], self._known)

@@ -33,7 +33,6 @@ class Request:
         self.run = run
         self.deadline = deadline
         self.group = group
-        self.abandoned = False
         self._state = _State.QUEUED
         self._done = threading.Event()
         self._result: Any = None
@@ -113,10 +112,14 @@ class CommitQueue:
         if self._withdraw(request):
             interrupt.add_note("strata: the call had not begun; nothing was written")
             return
-        request.abandoned = True
+        # What runs is waited for; a retry or another step would not be what was asked for.
+        request.deadline.expire()
         try:
             while not request._done.wait(1.0):
                 pass
+        except (KeyboardInterrupt, SystemExit) as second:
+            interrupt = second
+            raise
         finally:
             interrupt.add_note(f"strata: the call had begun, and {request.told()}")
 

@@ -1,0 +1,48 @@
+"""The questions that a cache and a broadcast handle answer alike, from the snapshot they hold."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import pyarrow as pa
+
+from catalog.cache.snapshot import Snapshot
+from catalog.schema import Schema
+
+
+class Answers(ABC):
+    """Answers from one snapshot."""
+
+    @property
+    @abstractmethod
+    def snapshot(self) -> Snapshot:
+        """The snapshot that is asked."""
+
+    def schema_of(self, segment_id: str) -> Schema:
+        """The schema of a segment; raises `NotInSnapshot` with the version."""
+        return self.snapshot.schema_of(segment_id)
+
+    def fingerprint_of(self, segment_id: str) -> str | None:
+        """The fingerprint of a segment's schema; none if its schema is not known."""
+        return self.snapshot.fingerprint_of(segment_id)
+
+    def num_rows(self, segment_id: str) -> int | None:
+        """The row count of a segment."""
+        return self.snapshot.num_rows(segment_id)
+
+    def schema(self, beginning: str) -> Schema:
+        """The schema with this fingerprint, or with any unique beginning of it."""
+        return self.snapshot.schema(beginning)
+
+    def lookup(self, segment_ids: Any) -> pa.Table:
+        """Answers many ids at once; see `Snapshot.lookup`."""
+        return self.snapshot.lookup(segment_ids)
+
+    def lookup_keys(self, k1: Any, k2: Any) -> pa.Table:
+        """Answers keys that Spark computed; see `Snapshot.lookup_keys`."""
+        return self.snapshot.lookup_keys(k1, k2)
+
+    def datasources(self) -> dict[str, int]:
+        """How many segments each datasource has."""
+        return self.snapshot.datasources()
