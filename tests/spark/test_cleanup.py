@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from pyspark.sql import SparkSession
 
 from catalog import Catalog
@@ -19,7 +18,6 @@ def fingerprint(ddl: str) -> str:
     return segment(ddl=ddl).schema.fingerprint
 
 
-@pytest.mark.connect
 def test_an_orphan_is_retired_then_purged_and_may_come_back(catalog: Catalog) -> None:
     catalog.publish([segment("orders/1", "a INT"), segment("orders/2", "b INT")])
     catalog.drop(["orders/2"])

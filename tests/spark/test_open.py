@@ -30,7 +30,6 @@ def test_opening_twice_gives_the_same_catalog(open_catalog: Open) -> None:
     assert open_catalog().version == first.version == 1
 
 
-@pytest.mark.connect
 def test_a_schema_name_gives_a_catalog_with_persistent_views(
     spark: SparkSession, schema_name: str
 ) -> None:

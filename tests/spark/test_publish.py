@@ -61,7 +61,6 @@ def test_other_content_under_a_known_id_refuses_the_whole(catalog: Catalog) -> N
     assert catalog.cache().datasources() == {"orders": 1}
 
 
-@pytest.mark.connect
 def test_skip_leaves_and_replace_updates_what_is_there(catalog: Catalog) -> None:
     catalog.publish([segment("orders/1")])
     skipped = catalog.publish(

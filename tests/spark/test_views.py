@@ -30,7 +30,6 @@ def fill(catalog: Catalog) -> None:
     catalog.drop(["clicks/1"])
 
 
-@pytest.mark.connect
 def test_views_on_a_path_are_registered_with_a_prefix_and_follow_the_table(
     spark: SparkSession, catalog: Catalog
 ) -> None:
