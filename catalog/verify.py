@@ -109,13 +109,13 @@ class Verifier:
             f"SELECT kind, bucket, key, digest, {misplaced} AS misplaced, {altered} AS altered "
             f"FROM {pinned} WHERE {misplaced} OR ({altered})"
         )
-        found = rows.limit(SHOWN).collect()
+        if not rows.limit(1).collect():
+            return
         for promise, what, flag in (
             ("I2", "a row stands in a bucket where nobody looks for its key", "misplaced"),
             ("I5", "a segment's content does not have its digest", "altered"),
         ):
-            if any(row[flag] for row in found):
-                self._expect_none(promise, what, rows.where(flag).drop("misplaced", "altered"))
+            self._expect_none(promise, what, rows.where(flag).drop("misplaced", "altered"))
 
     def _check_definitions(self, pinned: str) -> None:
         rows = self._store.session.sql(

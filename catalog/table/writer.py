@@ -136,7 +136,7 @@ class Writer:
                 # The next statement sets what it needs; a dead connection must not hide the error.
                 with suppress(Exception):
                     session.conf.unset(USER_METADATA)
-                    tune(session, LARGE_STATEMENT)
+                    tune(session, {**LARGE_STATEMENT, "spark.sql.shuffle.partitions": "1"})
                     session.catalog.dropTempView(view)
         if version is not None:
             return Executed(int(version), counts)

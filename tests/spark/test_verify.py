@@ -40,6 +40,17 @@ def test_damage_is_named_with_its_promise_and_rows(
     assert catalog.verify(version=1).ok  # what was before the damage still holds
 
 
+def test_many_rows_of_one_damage_do_not_hide_another(
+    spark: SparkSession, catalog: Catalog, location: str
+) -> None:
+    catalog.publish([segment(f"orders/{n}") for n in range(40)])
+    table = f"delta.`{location}/entries`"
+    spark.sql(f"UPDATE {table} SET bucket = bucket + 1 WHERE key LIKE 'orders/%'")
+    spark.sql(f"UPDATE {table} SET num_rows = 99 WHERE key = 'orders/39'")
+    counts = {violation.promise: violation.count for violation in catalog.verify().violations}
+    assert (counts["I2"], counts["I5"]) == (40, 1)
+
+
 def test_a_range_shows_what_was_broken_in_between_and_by_whom(
     spark: SparkSession, catalog: Catalog, location: str
 ) -> None:
