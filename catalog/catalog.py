@@ -88,7 +88,9 @@ class Catalog:
         self._lock = TableLock.beside(local)
         shuffles = spark.conf.get("spark.sql.shuffle.partitions", None) or "200"
         self._writer = Writer(self._store, self._lock, surroundings, shuffles)
-        self._staging = Staging(session, opened.location, Staging.lock_file_of(local))
+        self._staging = Staging(
+            lambda: own_session(spark), opened.location, Staging.lock_file_of(local), shuffles
+        )
         self._queue = CommitQueue()
         self._staging_queue = CommitQueue()
         self._publisher = Publisher(self._writer, opened.segment_buckets, surroundings)
@@ -161,7 +163,8 @@ class Catalog:
         return f"Catalog({str(self.location)!r})"
 
     def close(self) -> None:
-        """Ends the catalog's own session; on classic Spark there is nothing to end."""
+        """Ends the catalog's own sessions; on classic Spark there is nothing to end."""
+        self._staging.close()
         release(self._store.session)
 
     def __enter__(self) -> Catalog:

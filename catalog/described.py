@@ -46,19 +46,20 @@ STAGED_DDL = (
 class Describe:
     """Turns batches of (segment_id, schema, …) into staged rows; runs where the data is.
 
-    Each batch gives a row per segment, a row per distinct schema, and a row of kind `invalid`,
-    with the reason in `payload`, for whatever breaks a rule.
+    There is a row per segment, a row per schema that the task meets for the first time, and a row
+    of kind `invalid`, with the reason in `payload`, for whatever breaks a rule.
     """
 
     buckets: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        seen: set[tuple[str, str]] = set()
         for batch in batches:
             if batch.num_rows:
-                yield from self.staged(batch).to_batches()
+                yield from self.staged(batch, seen).to_batches()
 
-    def staged(self, batch: pa.RecordBatch) -> pa.Table:
-        """The staged rows of one batch."""
+    def staged(self, batch: pa.RecordBatch, seen: set[tuple[str, str]]) -> pa.Table:
+        """The staged rows of one batch; `seen` holds the schemas that need no row any more."""
         batch, garbled = _readable(batch)
         ids = batch.column("segment_id").cast(pa.string())
         texts = batch.column("schema").cast(pa.string()).dictionary_encode()
@@ -94,12 +95,12 @@ class Describe:
             },
             schema=STAGED,
         )
-        return pa.concat_tables([segments, _schema_rows(described)])
+        return pa.concat_tables([segments, _schema_rows(described, seen)])
 
 
 def _readable(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Any]:
     """The batch with text that Python can read, and which rows had other text."""
-    garbled: Any = pa.array([False] * batch.num_rows)
+    garbled: Any = pa.repeat(False, batch.num_rows)
     for place, field in enumerate(batch.schema):
         if not pa.types.is_string(field.type) and not pa.types.is_large_string(field.type):
             continue
@@ -122,8 +123,11 @@ def _describe(text: str) -> Schema | str:
         return f"has a bad schema: {error.message}"
 
 
-def _schema_rows(described: Iterable[Schema | str]) -> pa.Table:
-    schemas = list({d.fingerprint: d for d in described if isinstance(d, Schema)}.values())
+def _schema_rows(described: Iterable[Schema | str], seen: set[tuple[str, str]]) -> pa.Table:
+    # By digest too: two definitions behind one fingerprint are for the check that follows.
+    schemas = {(d.fingerprint, d.digest): d for d in described if isinstance(d, Schema)}
+    new = [schema for signature, schema in schemas.items() if signature not in seen]
+    seen.update(schemas)
     rows = [
         {
             "kind": Kind.SCHEMA.value,
@@ -133,7 +137,7 @@ def _schema_rows(described: Iterable[Schema | str]) -> pa.Table:
             "schema_digest": schema.digest,
             "payload": schema.payload,
         }
-        for schema in schemas
+        for schema in new
     ]
     return pa.Table.from_pylist(rows, schema=STAGED)
 

@@ -19,6 +19,7 @@ LONGEST_LOCATION = 4096
 LARGEST_COUNT = (1 << 63) - 1
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NOTHING = (None, None, None, None)
 
 
 class Kind(StrEnum):
@@ -82,16 +83,19 @@ class Segment:
     @property
     def digest(self) -> str:
         """SHA-256 over everything but the id; `rows.DIGEST_SQL` is the same in SQL."""
-        text = "|".join(
-            (
-                self.schema.fingerprint,
-                str(self.num_rows),
-                "-" if self.size_bytes is None else str(self.size_bytes),
-                "-" if self.starts_at is None else str(micros(self.starts_at)),
-                "-" if self.ends_at is None else str(micros(self.ends_at)),
-                "-" if self.location is None else f"={self.location}",
+        if (self.size_bytes, self.starts_at, self.ends_at, self.location) == _NOTHING:
+            text = f"{self.schema.fingerprint}|{self.num_rows}|-|-|-|-"
+        else:
+            text = "|".join(
+                (
+                    self.schema.fingerprint,
+                    str(self.num_rows),
+                    "-" if self.size_bytes is None else str(self.size_bytes),
+                    "-" if self.starts_at is None else str(micros(self.starts_at)),
+                    "-" if self.ends_at is None else str(micros(self.ends_at)),
+                    "-" if self.location is None else f"={self.location}",
+                )
             )
-        )
         return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -50,13 +49,15 @@ DIGEST_SQL = (
 )
 
 
-@dataclass(frozen=True)
-class Signed:
-    """A segment with its digest and the name of whoever brought it."""
+class Signed(NamedTuple):
+    """A segment with the name of whoever brought it."""
 
     segment: Segment
-    digest: str
     actor: str
+
+    @property
+    def digest(self) -> str:
+        return self.segment.digest
 
 
 def segment_bucket(segment_id: str, buckets: int) -> int:
@@ -78,38 +79,44 @@ def entry_table(
 ) -> pa.Table:
     """The rows of a publish: every schema that the segments use, then the segments."""
     signed = list(segments)
-    bucket_by_datasource: dict[str, int] = {}
-    for item in signed:
-        datasource = item.segment.datasource
-        if datasource not in bucket_by_datasource:
-            bucket_by_datasource[datasource] = bucket_of(datasource, buckets)
+    pieces = [item.segment for item in signed]
     pairs = list(schemas.values())
-    n, m = len(pairs), len(signed)
-    none_n: list[Any] = [None] * n
-    none_m: list[Any] = [None] * m
-    columns: dict[str, list[Any]] = {
+    datasources = [segment.datasource for segment in pieces]
+    bucket_by_datasource = {name: bucket_of(name, buckets) for name in set(datasources)}
+    n, m = len(pairs), len(pieces)
+
+    def only_segments(name: str, values: list[Any]) -> Any:
+        return pa.array([None] * n + values, ENTRY.field(name).type)
+
+    # Arrays that hold one value are repeated by Arrow: a hundred thousand equal times would take
+    # longer to convert than all the rest.
+    same: dict[str, Any] = {
+        "commit_id": commit_id,
+        "revision": 1,
+        "state": None,
+        "published_at": now,
+        "changed_at": now,
+    }
+    columns: dict[str, Any] = {
         "kind": [Kind.SCHEMA.value] * n + [Kind.SEGMENT.value] * m,
         "bucket": [schema_bucket(schema.fingerprint) for schema, _ in pairs]
-        + [bucket_by_datasource[item.segment.datasource] for item in signed],
-        "key": [schema.fingerprint for schema, _ in pairs] + [item.segment.id for item in signed],
-        "commit_id": [commit_id] * (n + m),
-        "revision": [1] * (n + m),
+        + [bucket_by_datasource[name] for name in datasources],
+        "key": [schema.fingerprint for schema, _ in pairs] + [segment.id for segment in pieces],
         "fingerprint": [schema.fingerprint for schema, _ in pairs]
-        + [item.segment.schema.fingerprint for item in signed],
-        "digest": [schema.digest for schema, _ in pairs] + [item.digest for item in signed],
-        "datasource": none_n + [item.segment.datasource for item in signed],
-        "num_rows": none_n + [item.segment.num_rows for item in signed],
-        "size_bytes": none_n + [item.segment.size_bytes for item in signed],
-        "location": none_n + [item.segment.location for item in signed],
-        "starts_at": none_n + [item.segment.starts_at for item in signed],
-        "ends_at": none_n + [item.segment.ends_at for item in signed],
-        "state": [None] * (n + m),
-        "payload": [schema.payload for schema, _ in pairs] + none_m,
-        "published_at": [now] * (n + m),
-        "changed_at": [now] * (n + m),
+        + [segment.schema.fingerprint for segment in pieces],
+        "digest": [schema.digest for schema, _ in pairs] + [segment.digest for segment in pieces],
+        "datasource": only_segments("datasource", datasources),
+        "num_rows": only_segments("num_rows", [segment.num_rows for segment in pieces]),
+        "size_bytes": only_segments("size_bytes", [segment.size_bytes for segment in pieces]),
+        "location": only_segments("location", [segment.location for segment in pieces]),
+        "starts_at": only_segments("starts_at", [segment.starts_at for segment in pieces]),
+        "ends_at": only_segments("ends_at", [segment.ends_at for segment in pieces]),
+        "payload": [schema.payload for schema, _ in pairs] + [None] * m,
         "changed_by": [actor for _, actor in pairs] + [item.actor for item in signed],
     }
-    return pa.table(columns, schema=ENTRY)
+    for name, value in same.items():
+        columns[name] = pa.repeat(pa.scalar(value, ENTRY.field(name).type), n + m)
+    return pa.table({name: columns[name] for name in ENTRY.names}, schema=ENTRY)
 
 
 def key_table(kind: Kind, keys: Mapping[str, tuple[int, str | None]]) -> pa.Table:

@@ -27,6 +27,9 @@ QUICK = (
 SHORT_LIVED = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
 
-def start(master: str = MASTER, connect: bool = False, **more: str) -> SparkSession:
-    """A new session for tests."""
-    return start_local("strata-tests", connect, **{"spark.master": master, **QUICK, **more})
+def start(
+    master: str = MASTER, connect: bool = False, defaults: bool = False, **more: str
+) -> SparkSession:
+    """A new session for tests; with `defaults`, one as users have it."""
+    settings = {"spark.master": master, **({} if defaults else QUICK), **more}
+    return start_local("strata-tests", connect, **settings)

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from catalog.cache.index import NO_ROWS, NO_SCHEMA, Index, Int32s, Int64s
+from catalog.cache.index import NO_ROWS, NO_SCHEMA, Index, Int32s
+from catalog.cache.keys import Int64s
 from catalog.cache.snapshot import Position, Snapshot, StoredSchema
 from catalog.model import Kind
 
@@ -34,10 +37,11 @@ def build(position: Position, segments: pa.Table, schemas: pa.Table) -> Snapshot
     and published_micros.
     """
     numbers = _Numbers(())
+    fingerprints = _encoded(segments.column("fingerprint"))
     index = Index.of(
         _ints(segments, "k1"),
         _ints(segments, "k2"),
-        numbers.of(segments.column("fingerprint")),
+        numbers.of(fingerprints),
         _ints(segments, "num_rows"),
     )
     stored: dict[str, dict[str, StoredSchema]] = {Kind.SCHEMA: {}, Kind.RETIRED: {}}
@@ -49,7 +53,7 @@ def build(position: Position, segments: pa.Table, schemas: pa.Table) -> Snapshot
         numbers.names,
         stored[Kind.SCHEMA],
         stored[Kind.RETIRED],
-        _counted(segments),
+        _counted(_encoded(segments.column("datasource")), fingerprints, 1),
     )
 
 
@@ -59,10 +63,9 @@ def fold(before: Snapshot, position: Position, changes: pa.Table) -> Folded:
     `changes` has the columns of both tables of `build`, `change` and `version`. The feed has no
     order inside a version, so deletes and pre-images go first.
     """
-    kinds = np.asarray(changes.column("kind").to_pylist(), dtype=object)
-    is_segment = kinds == Kind.SEGMENT.value
-    segment_changes = changes.filter(pa.array(is_segment, pa.bool_()))
-    schema_changes = changes.filter(pa.array(~is_segment, pa.bool_()))
+    of_segments = _among(changes.column("kind"), [Kind.SEGMENT.value])
+    segment_changes = changes.filter(pa.array(of_segments))
+    schema_changes = changes.filter(pa.array(~of_segments))
     index, numbers, added, removed, changed = _fold_segments(before, segment_changes)
     live, retired, touched = _fold_schemas(before, schema_changes)
     snapshot = Snapshot(
@@ -81,17 +84,20 @@ def _fold_segments(
 ) -> tuple[Index, tuple[str, ...], int, int, int]:
     if not changes.num_rows:
         return before.index, before.fingerprints, 0, 0, 0
-    k1, k2 = _ints(changes, "k1"), _ints(changes, "k2")
-    last = _last_of_each(changes, k1, k2)
-    k1, k2 = k1[last], k2[last]
-    there = _present(changes)[last]
-    was_there = before.index.find(k1, k2) >= 0
+    last = _last_of_each(changes)
+    k1, k2 = _ints(changes, "k1")[last], _ints(changes, "k2")[last]
+    there = _came(changes)[last]
+    place = before.index.find(k1, k2)
+    was_there = place >= 0
     numbers = _Numbers(before.fingerprints)
     kept = changes.take(last[there])
     fresh = Index.of(
-        k1[there], k2[there], numbers.of(kept.column("fingerprint")), _ints(kept, "num_rows")
+        k1[there],
+        k2[there],
+        numbers.of(_encoded(kept.column("fingerprint"))),
+        _ints(kept, "num_rows"),
     )
-    index = before.index.without(k1, k2).plus(fresh)
+    index = before.index.changed(place[was_there], fresh)
     return (
         index,
         numbers.names,
@@ -101,9 +107,10 @@ def _fold_segments(
     )
 
 
-def _last_of_each(changes: pa.Table, k1: Int64s, k2: Int64s) -> Int64s:
+def _last_of_each(changes: pa.Table) -> Int64s:
     """The row that decides for each key: the last version, and in it what came rather than went."""
-    order = np.lexsort((_present(changes), _ints(changes, "version"), k2, k1))
+    k1, k2 = _ints(changes, "k1"), _ints(changes, "k2")
+    order = np.lexsort((_came(changes), _ints(changes, "version"), k2, k1))
     a, b = k1[order], k2[order]
     ends = np.ones(len(order), dtype=bool)
     ends[:-1] = (a[1:] != a[:-1]) | (b[1:] != b[:-1])
@@ -127,15 +134,24 @@ def _fold_schemas(
     return stored[Kind.SCHEMA.value], stored[Kind.RETIRED.value], touched
 
 
-def _present(changes: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    words = changes.column("change").to_pylist()
-    return np.fromiter((word not in _GONE for word in words), np.bool_, len(words))
+def _came(changes: pa.Table) -> npt.NDArray[np.bool_]:
+    return ~_among(changes.column("change"), list(_GONE))
+
+
+def _among(column: Any, words: list[str]) -> npt.NDArray[np.bool_]:
+    found: npt.NDArray[np.bool_] = pc.is_in(column, value_set=pa.array(words)).to_numpy()
+    return found
 
 
 def _ints(table: pa.Table, name: str) -> Int64s:
     column: Any = table.column(name)
     missing = NO_ROWS if name == "num_rows" else 0
     return np.asarray(column.fill_null(missing).to_numpy(), np.int64)
+
+
+def _encoded(column: Any) -> Any:
+    """A column as one Arrow dictionary array."""
+    return column.dictionary_encode().unify_dictionaries().combine_chunks()
 
 
 class _Numbers:
@@ -149,21 +165,26 @@ class _Numbers:
         return tuple(self._by_name)
 
     def of(self, fingerprints: Any) -> Int32s:
-        encoded = fingerprints.combine_chunks().dictionary_encode()
-        if isinstance(encoded, pa.ChunkedArray):
-            encoded = encoded.combine_chunks()
-        names = encoded.dictionary.to_pylist()
+        """The numbers of encoded fingerprints."""
+        names = fingerprints.dictionary.to_pylist()
         numbers = [self._by_name.setdefault(name, len(self._by_name)) for name in names]
-        codes = encoded.indices.fill_null(len(numbers)).to_numpy(zero_copy_only=False)
-        found: Int32s = np.asarray([*numbers, NO_SCHEMA], np.int32)[codes]
+        codes = fingerprints.indices.fill_null(len(numbers)).to_numpy()
+        found: Int32s = np.take(np.asarray([*numbers, NO_SCHEMA], np.int32), codes, mode="clip")
         return found
 
 
-def _counted(segments: pa.Table) -> dict[tuple[str, str | None], int]:
-    grouped = segments.group_by(["datasource", "fingerprint"]).aggregate([([], "count_all")])
-    return {
-        (row["datasource"], row["fingerprint"]): row["count_all"] for row in grouped.to_pylist()
-    }
+def _counted(
+    datasources: Any, fingerprints: Any, each: npt.ArrayLike
+) -> dict[tuple[str, str | None], int]:
+    """The sums of `each` by datasource and fingerprint, both encoded."""
+    each = np.broadcast_to(np.asarray(each, np.int64), len(fingerprints))
+    # The last name of both lists is that of nulls.
+    codes = [column.indices.fill_null(-1) for column in (datasources, fingerprints)]
+    sources, names = ([*c.dictionary.to_pylist(), None] for c in (datasources, fingerprints))
+    table = pa.table([*codes, pa.array(each)], ["d", "f", "n"])
+    sums: Any = table.group_by(["d", "f"]).aggregate([("n", "sum")]).to_pydict()
+    triples = zip(sums["d"], sums["f"], sums["n_sum"], strict=True)
+    return {(sources[d], names[f]): n for d, f, n in triples}
 
 
 def _add_counts(
@@ -172,8 +193,13 @@ def _add_counts(
     if not changes.num_rows:
         return before
     counts = dict(before)
-    present = _present(changes)
-    for sign, rows in ((1, present), (-1, ~present)):
-        for key, count in _counted(changes.filter(pa.array(rows))).items():
-            counts[key] = counts.get(key, 0) + sign * count
-    return {key: count for key, count in counts.items() if count}
+    signs = np.where(_came(changes), 1, -1)
+    for key, count in _counted(
+        _encoded(changes.column("datasource")), _encoded(changes.column("fingerprint")), signs
+    ).items():
+        total = counts.get(key, 0) + count
+        if total:
+            counts[key] = total
+        else:
+            counts.pop(key, None)
+    return counts

@@ -2,69 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import xxhash
 
-Int64s = npt.NDArray[np.int64]
+from catalog.cache.directory import Directory
+from catalog.cache.keys import Int64s
+
 Int32s = npt.NDArray[np.int32]
 
 NO_SCHEMA = -1
 NO_ROWS = -1
 
-# Spark computes the same pair: xxhash64(id) and xxhash64('strata', id), where the hash of the
-# first argument is the seed for the second.
-SALT = "strata"
-_SEED = 42
-_SALTED = xxhash.xxh64_intdigest(SALT.encode(), seed=_SEED)
-KEY_COLUMNS = ("xxhash64(key) AS k1", f"xxhash64('{SALT}', key) AS k2")
-
-
-def key_of(segment_id: str) -> tuple[int, int]:
-    """The 128-bit key of one segment, as two signed 64-bit numbers."""
-    data = segment_id.encode()
-    return _signed(xxhash.xxh64_intdigest(data, _SEED)), _signed(
-        xxhash.xxh64_intdigest(data, _SALTED)
-    )
-
-
-def _signed(number: int) -> int:
-    return number - (1 << 64) if number >= 1 << 63 else number
-
-
-def keys_of(segment_ids: Iterable[str | None]) -> tuple[Int64s, Int64s]:
-    """The keys of many segments; a null has the key of the empty id, which no segment has."""
-    digest = xxhash.xxh64_intdigest
-    data = [(segment_id or "").encode() for segment_id in segment_ids]
-    first = np.fromiter((digest(d, _SEED) for d in data), np.uint64, len(data))
-    second = np.fromiter((digest(d, _SALTED) for d in data), np.uint64, len(data))
-    return first.view(np.int64), second.view(np.int64)
+# Intermediate results for this many keys stay in the processor's own memory.
+_BLOCK = 16384
+# After so many steps from where the directory points, a binary search is faster.
+_STEPS = 8
 
 
 @dataclass(frozen=True, eq=False)
 class Index:
-    """One entry a segment in four parallel arrays, 28 bytes each, sorted by key; never changed."""
+    """One entry a segment in four parallel arrays sorted by key; never changed.
+
+    An entry takes 28 bytes, and its share of the directory four thirds of a byte at most.
+    """
 
     k1: Int64s
     k2: Int64s
     schema: Int32s
     rows: Int64s
+    directory: Directory = field(repr=False)
+    # Of k1 and k2: a view gives out single numbers faster than an array.
+    _views: tuple[memoryview, memoryview] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for array in self._arrays:
+            array.setflags(write=False)
+        k1, k2, *_ = self._arrays
+        object.__setattr__(self, "_views", (memoryview(k1), memoryview(k2)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Views cannot be pickled, and a directory is made sooner than shipped.
+        return _indexed, self._arrays
 
     @classmethod
     def of(cls, k1: Any, k2: Any, schema: Any, rows: Any) -> Index:
-        """An index of entries in any order."""
+        """An index of entries in any order, no two with one key."""
         k1, k2 = np.asarray(k1, np.int64), np.asarray(k2, np.int64)
-        order = np.lexsort((k2, k1))
-        return cls(
-            k1[order],
-            k2[order],
-            np.asarray(schema, np.int32)[order],
-            np.asarray(rows, np.int64)[order],
-        )
+        schema, rows = np.asarray(schema, np.int32), np.asarray(rows, np.int64)
+        order = _order(k1, k2)
+        return _indexed(*(np.take(array, order, mode="clip") for array in (k1, k2, schema, rows)))
 
     @classmethod
     def empty(cls) -> Index:
@@ -75,69 +65,135 @@ class Index:
 
     @property
     def nbytes(self) -> int:
-        return self.k1.nbytes + self.k2.nbytes + self.schema.nbytes + self.rows.nbytes
+        arrays = self.k1.nbytes + self.k2.nbytes + self.schema.nbytes + self.rows.nbytes
+        return arrays + self.directory.nbytes
+
+    @property
+    def _arrays(self) -> tuple[Any, ...]:
+        return self.k1, self.k2, self.schema, self.rows
 
     def find(self, k1: Int64s, k2: Int64s) -> Int64s:
         """The place of each key, or -1."""
-        size = len(self.k1)
-        if size == 0:
-            return np.full(len(k1), -1, np.int64)
-        place = np.searchsorted(self.k1, k1)
         found = np.full(len(k1), -1, np.int64)
-        asking = np.arange(len(k1))
-        # Almost always one round; more only where two ids share their first 64 bits.
-        while len(asking):
-            inside = place < size
-            asking, place = asking[inside], place[inside]
-            same = self.k1[place] == k1[asking]
-            asking, place = asking[same], place[same]
-            hit = self.k2[place] == k2[asking]
-            found[asking[hit]] = place[hit]
-            asking, place = asking[~hit], place[~hit] + 1
+        if len(self):
+            for begin in range(0, len(k1), _BLOCK):
+                block = slice(begin, begin + _BLOCK)
+                found[block] = self._find_block(k1[block], k2[block])
         return found
 
     def find_one(self, k1: int, k2: int) -> int:
         """The place of one key, or -1."""
-        place = int(self.k1.searchsorted(k1))
-        while place < len(self.k1) and self.k1[place] == k1:
-            if self.k2[place] == k2:
-                return place
-            place += 1
-        return -1
-
-    def without(self, k1: Int64s, k2: Int64s) -> Index:
-        """The index less these keys."""
-        place = self.find(k1, k2)
-        place = place[place >= 0]
-        if not len(place):
-            return self
-        return Index(
-            np.delete(self.k1, place),
-            np.delete(self.k2, place),
-            np.delete(self.schema, place),
-            np.delete(self.rows, place),
-        )
-
-    def plus(self, other: Index) -> Index:
-        """The index with the entries of another, whose keys it does not have."""
-        if not len(other):
-            return self
-        place = np.searchsorted(self.k1, other.k1)
+        first, second = self._views
+        begin, end = self.directory.span(k1)
+        place = bisect_left(first, k1, begin, end)
+        if place == end or first[place] != k1:
+            return -1
+        if second[place] == k2:
+            return place
         # Keys that share their first half are ordered by the second.
-        for i in (
-            np.flatnonzero(self.k1[np.minimum(place, len(self) - 1)] == other.k1)
-            if len(self)
-            else ()
-        ):
-            while (
-                place[i] < len(self)
-                and self.k1[place[i]] == other.k1[i]
-                and self.k2[place[i]] < other.k2[i]
-            ):
-                place[i] += 1
-        return Index(
-            np.insert(self.k1, place, other.k1),
-            np.insert(self.k2, place, other.k2),
-            np.insert(self.schema, place, other.schema),
-            np.insert(self.rows, place, other.rows),
+        end = bisect_right(first, k1, place, end)
+        place = bisect_left(second, k2, place, end)
+        return place if place < end and second[place] == k2 else -1
+
+    def changed(self, gone: Int64s, fresh: Index) -> Index:
+        """The index less the entries at some places, with those of another.
+
+        None of these may have a key that is left.
+        """
+        if not len(gone) and not len(fresh):
+            return self
+        if not len(self):
+            return fresh
+        gone = np.unique(gone)
+        before = self._first_not_below(fresh)
+        before -= np.searchsorted(gone, before)
+        room = before + np.arange(len(fresh))
+        source = self._sources(gone, before, room)
+        k1, k2, schema, rows = (
+            _filled(np.take(old, source, mode="clip"), room, new)
+            for old, new in zip(self._arrays, fresh._arrays, strict=True)
         )
+        directory = self.directory.changed(self.k1[gone], fresh.k1, k1)
+        return Index(k1, k2, schema, rows, directory)
+
+    def _sources(self, gone: Int64s, before: Int64s, room: Int64s) -> Int64s:
+        """The entry that goes to each place when some are gone and there is room for others.
+
+        What it says for the room itself has no meaning.
+        """
+        # A walk over the entries that skips those gone and waits where there is room. The walk is
+        # longer by one, since what is gone at the end is skipped after the last place.
+        steps = np.ones(len(self) - len(gone) + len(room) + 1, np.int64)
+        steps[0] = 0
+        steps[room] -= 1
+        left = gone - np.arange(len(gone))
+        np.add.at(steps, left + np.searchsorted(before, left, "right"), 1)
+        return np.cumsum(steps, out=steps)[:-1]
+
+    def _find_block(self, k1: Int64s, k2: Int64s) -> Int64s:
+        place = self._first_halves_not_below(k1)
+        same = np.take(self.k1, place, mode="clip") == k1
+        hit = np.take(self.k2, place, mode="clip") == k2
+        hit &= same
+        found = np.where(hit, place, -1)
+        # Almost never: two ids that share their first 64 bits.
+        for i in np.flatnonzero(same & ~hit).tolist():
+            found[i] = self.find_one(int(k1[i]), int(k2[i]))
+        return found
+
+    def _first_halves_not_below(self, k1: Int64s) -> Int64s:
+        """The first place of each half or of what follows it; the last if nothing does."""
+        # Searching for no more than there is, no search leaves the array.
+        k1 = np.minimum(k1, self.k1[-1])
+        place = self.directory.begins(k1)
+        # Three steps for all cost less than to ask who needs them.
+        for _ in range(3):
+            place += np.take(self.k1, place, mode="clip") < k1
+        behind = np.flatnonzero(np.take(self.k1, place, mode="clip") < k1)
+        for _ in range(_STEPS):
+            if not len(behind):
+                return place
+            place[behind] += 1
+            behind = behind[self.k1[place[behind]] < k1[behind]]
+        place[behind] = np.searchsorted(self.k1, k1[behind])
+        return place
+
+    def _first_not_below(self, other: Index) -> Int64s:
+        """The place of each key of another index, or of what follows it; the length if nothing."""
+        place = np.searchsorted(self.k1, other.k1)
+        at = np.minimum(place, len(self) - 1)
+        shared = (self.k1[at] == other.k1) & (self.k2[at] < other.k2)
+        for i in np.flatnonzero(shared).tolist():
+            end = np.searchsorted(self.k1, other.k1[i], "right")
+            place[i] += np.searchsorted(self.k2[place[i] : end], other.k2[i])
+        return place
+
+
+def _indexed(k1: Int64s, k2: Int64s, schema: Int32s, rows: Int64s) -> Index:
+    """An index of entries that are sorted."""
+    return Index(k1, k2, schema, rows, Directory.of(k1))
+
+
+def _filled(array: Any, room: Int64s, values: Any) -> Any:
+    array[room] = values
+    return array
+
+
+def _order(k1: Int64s, k2: Int64s) -> Int64s:
+    """The order by key."""
+    size = len(k1)
+    # A sort of numbers is much faster than one of places: the places take the lowest bits.
+    low = (1 << max(size - 1, 0).bit_length()) - 1
+    packed = k1 & ~low
+    packed |= np.arange(size)
+    packed.sort()
+    order = packed & low
+    # What is equal but for the lowest bits is still to be ordered; it lies side by side.
+    packed &= ~low
+    twins = packed[1:] == packed[:-1]
+    tied = np.zeros(size, bool)
+    tied[1:] |= twins
+    tied[:-1] |= twins
+    mixed = order[tied]
+    order[tied] = mixed[np.lexsort((k2[mixed], k1[mixed]))]
+    return order

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from catalog.cache.fold import Folded, build, fold
-from catalog.cache.index import KEY_COLUMNS, Index
+from catalog.cache.index import Index
+from catalog.cache.keys import KEY_COLUMNS
 from catalog.cache.snapshot import Position, Snapshot
 from catalog.errors import GaveUp
 from catalog.table.layout import bucket_of

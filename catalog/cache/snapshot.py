@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from catalog.cache.index import NO_ROWS, NO_SCHEMA, Index, Int64s, key_of, keys_of
+from catalog.cache.index import NO_ROWS, NO_SCHEMA, Index
+from catalog.cache.keys import key_of, keys_of
 from catalog.errors import InvalidInput, NotInSnapshot
 from catalog.schema import Schema
 from catalog.schema.prefix import resolve_prefix
@@ -24,7 +27,7 @@ class Position:
     stamp: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class StoredSchema:
     """A definition as the table holds it."""
 
@@ -49,7 +52,8 @@ class Snapshot:
     _parsed: dict[str, Schema] = field(default_factory=dict, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_parsed": {}}
+        kept = {name: value for name, value in self.__dict__.items() if name != "_names"}
+        return {**kept, "_parsed": {}}
 
     @property
     def version(self) -> int:
@@ -60,7 +64,7 @@ class Snapshot:
 
     def fingerprint_of(self, segment_id: str) -> str | None:
         """The fingerprint of a segment's schema; none if the segment's schema is not known."""
-        number = int(self.index.schema[self._place(segment_id)])
+        number = self.index.schema.item(self._place(segment_id))
         return None if number == NO_SCHEMA else self.fingerprints[number]
 
     def schema_of(self, segment_id: str) -> Schema:
@@ -76,7 +80,7 @@ class Snapshot:
 
     def num_rows(self, segment_id: str) -> int | None:
         """The row count of a segment; none if it is not known."""
-        rows = int(self.index.rows[self._place(segment_id)])
+        rows = self.index.rows.item(self._place(segment_id))
         return None if rows == NO_ROWS else rows
 
     def schema(self, beginning: str) -> Schema:
@@ -89,27 +93,32 @@ class Snapshot:
     def lookup(self, segment_ids: Any) -> pa.Table:
         """Answers many ids at once: columns found, fingerprint and num_rows, in the order asked.
 
-        Takes a list, a numpy array, an Arrow array or a pandas series of strings.
+        Takes an Arrow array, a list, a numpy array or a pandas series of strings.
         """
-        return self.lookup_keys(*keys_of(_strings(segment_ids)))
+        if isinstance(segment_ids, str):
+            raise InvalidInput(
+                f"lookup takes many ids; for one write [{segment_ids!r}], or use schema_of.",
+                segment_ids=segment_ids,
+            )
+        return self.lookup_keys(*keys_of(segment_ids))
 
-    def lookup_keys(self, k1: Int64s, k2: Int64s) -> pa.Table:
+    def lookup_keys(self, k1: Any, k2: Any) -> pa.Table:
         """Like `lookup`, for keys that Spark computed: xxhash64(id), xxhash64('strata', id)."""
         place = self.index.find(np.asarray(k1, np.int64), np.asarray(k2, np.int64))
         found = place >= 0
-        if not len(self.index):
-            schema, rows = np.full(len(place), NO_SCHEMA, np.int32), place
+        if len(self.index):
+            # A place of -1 is taken as 0, and the answer masked.
+            schema = np.take(self.index.schema, place, mode="clip")
+            rows = np.take(self.index.rows, place, mode="clip")
         else:
-            at = np.where(found, place, 0)
-            schema, rows = self.index.schema[at], self.index.rows[at]
-        codes: Any = pa.array(schema, mask=~found | (schema == NO_SCHEMA))
+            schema, rows = np.zeros(len(place), np.int32), place
+        codes = _masked(schema, found & (schema != NO_SCHEMA))
         return pa.table(
             {
                 "found": pa.array(found),
-                "fingerprint": pa.DictionaryArray.from_arrays(
-                    codes, pa.array(self.fingerprints, pa.string())
-                ),
-                "num_rows": pa.array(rows, mask=~found | (rows == NO_ROWS)),
+                # The numbers are known to be in range.
+                "fingerprint": pa.DictionaryArray.from_arrays(codes, self._names, safe=False),
+                "num_rows": _masked(rows, found & (rows != NO_ROWS)),
             }
         )
 
@@ -133,6 +142,11 @@ class Snapshot:
             "retired": dict(self.retired),
             "counts": {key: count for key, count in self.counts.items() if count},
         }
+
+    @cached_property
+    def _names(self) -> Any:
+        """The fingerprints for Arrow; not pickled."""
+        return pa.array(self.fingerprints, pa.string())
 
     def _place(self, segment_id: str) -> int:
         if not isinstance(segment_id, str):
@@ -163,15 +177,6 @@ class Snapshot:
         return parsed
 
 
-def _strings(segment_ids: Any) -> Iterable[str]:
-    if isinstance(segment_ids, str):
-        raise InvalidInput(
-            f"lookup takes many ids; for one write [{segment_ids!r}], or use schema_of.",
-            segment_ids=segment_ids,
-        )
-    if isinstance(segment_ids, pa.Array | pa.ChunkedArray):
-        ids: list[Any] = segment_ids.to_pylist()
-        return ids
-    if hasattr(segment_ids, "tolist"):
-        return segment_ids.tolist()  # type: ignore[no-any-return]
-    return list(segment_ids)
+def _masked(numbers: Any, known: npt.NDArray[np.bool_]) -> Any:
+    """An Arrow array that is null where a number is not known."""
+    return pa.array(numbers, mask=~known)

@@ -35,11 +35,13 @@ def batch_of(segments: Iterable[Segment], actor: str, reason: str) -> Batch:
                 f"publish takes Segment objects or a DataFrame, not {type(segment).__name__}.",
                 value=segment,
             )
-        known = schemas.setdefault(segment.schema.fingerprint, segment.schema)
-        if known.digest != segment.schema.digest:
-            raise collision(segment.schema.fingerprint)
-        item = Signed(segment, segment.digest, actor)
-        if signed.setdefault(segment.id, item).digest != item.digest:
+        schema = segment.schema
+        known = schemas.setdefault(schema.fingerprint, schema)
+        if known is not schema and known.digest != schema.digest:
+            raise collision(schema.fingerprint)
+        item = Signed(segment, actor)
+        first = signed.setdefault(segment.id, item)
+        if first is not item and first.digest != item.digest:
             raise DuplicateSegment(
                 f"Segment {segment.id} is given twice with different content; give it once.",
                 segment_id=segment.id,
@@ -104,15 +106,19 @@ def plan_group(batches: Sequence[Batch], known: Mapping[str, Known]) -> GroupPla
     schemas: dict[str, tuple[Schema, str]] = {}
     owner: dict[str, int] = {}
     for index, batch in enumerate(batches):
-        stored = [
-            k for k, s in batch.segments.items() if k in known and known[k].digest != s.digest
-        ]
+        stored = sorted(
+            key
+            for key in batch.segments.keys() & known.keys()
+            if known[key].digest != batch.segments[key].digest
+        )
         if stored:
             refused[index] = conflict(stored)
         elif any(
-            k in segments and segments[k].digest != s.digest for k, s in batch.segments.items()
+            segments[k].digest != batch.segments[k].digest
+            for k in batch.segments.keys() & segments.keys()
         ) or any(
-            f in schemas and schemas[f][0].digest != s.digest for f, s in batch.schemas.items()
+            schemas[f][0].digest != batch.schemas[f].digest
+            for f in batch.schemas.keys() & schemas.keys()
         ):
             deferred.append(index)
         else:

@@ -30,7 +30,7 @@ from catalog.table.writer import Executed, RefusedByCheck, Writer
 from catalog.waiting import Deadline, Surroundings
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, Row
+    from pyspark.sql import Column, DataFrame
 
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _OPTIONAL: dict[str, tuple[type[T.DataType], ...]] = {
@@ -117,63 +117,47 @@ class StagedBatch:
 
 def check_staged(staging: Staging, name: str) -> StagedBatch | None:
     """Checks a staged batch; nothing if it is empty, an error if a row breaks a rule."""
-    figures = staging.figures(name)
-    if INVALID in figures:
-        raise _invalid(figures[INVALID], staging, name)
-    if Kind.SEGMENT.value not in figures:
+    kinds = (Kind.SEGMENT.value, Kind.SCHEMA.value)
+    figures = staging.figures(name, (*kinds, INVALID))
+    if figures[INVALID]["rows"]:
+        raise _invalid(figures[INVALID]["rows"], staging, name)
+    segments = figures[Kind.SEGMENT.value]["rows"]
+    if not segments:
         return None
-    segments, schemas = figures[Kind.SEGMENT.value], figures[Kind.SCHEMA.value]
-    if segments["contents"] > segments["keys"]:
-        raise _duplicates(staging, name)
-    if schemas["contents"] > schemas["keys"]:
-        row = staging.query(
-            name,
-            "SELECT key FROM {rows} WHERE kind = 'schema' GROUP BY key "
-            "HAVING count(DISTINCT digest) > 1 LIMIT 1",
-        )[0]
-        raise collision(row["key"])
+    repeated, differing = staging.repeats(name)
+    if differing:
+        raise DuplicateSegment(
+            f"The frame holds segment ids more than once with different content, such as "
+            f"{', '.join(differing)}; give each once.",
+            segment_ids=differing,
+        )
+    schemas = staging.query(
+        name,
+        "SELECT key, count(DISTINCT digest) AS contents FROM {rows} WHERE kind = 'schema' "
+        "GROUP BY key ORDER BY key",
+    )
+    for row in schemas:
+        if row["contents"] > 1:
+            raise collision(row["key"])
     return StagedBatch(
         name=name,
-        segments=segments["keys"],
-        repeated=segments["rows"] > segments["keys"],
-        partitions=frozenset(
-            (row["kind"], bucket) for row in (segments, schemas) for bucket in row["buckets"]
-        ),
-        bounds={row["kind"]: (row["low"], row["high"]) for row in (segments, schemas)},
-        fingerprints=tuple(
-            sorted(
-                row["key"]
-                for row in staging.query(
-                    name, "SELECT DISTINCT key FROM {rows} WHERE kind = 'schema'"
-                )
-            )
-        ),
+        segments=segments - repeated,
+        repeated=repeated > 0,
+        partitions=frozenset((kind, b) for kind in kinds for b in figures[kind]["buckets"]),
+        bounds={kind: (figures[kind]["low"], figures[kind]["high"]) for kind in kinds},
+        fingerprints=tuple(row["key"] for row in schemas),
     )
 
 
-def _invalid(figures: Row, staging: Staging, name: str) -> InvalidSegment:
+def _invalid(count: int, staging: Staging, name: str) -> InvalidSegment:
     rows = staging.query(
         name, "SELECT key, payload FROM {rows} WHERE kind = 'invalid' ORDER BY key LIMIT 5"
     )
     examples = "; ".join(f"{row['key']!r} {row['payload']}" for row in rows)
     return InvalidSegment(
-        f"{figures['rows']} rows of the frame break a rule and nothing was written: {examples}.",
-        count=figures["rows"],
+        f"{count} rows of the frame break a rule and nothing was written: {examples}.",
+        count=count,
         segment_ids=tuple(row["key"] for row in rows),
-    )
-
-
-def _duplicates(staging: Staging, name: str) -> DuplicateSegment:
-    rows = staging.query(
-        name,
-        "SELECT key FROM {rows} WHERE kind = 'segment' GROUP BY key "
-        "HAVING count(DISTINCT digest) > 1 ORDER BY key LIMIT 5",
-    )
-    ids = tuple(row["key"] for row in rows)
-    return DuplicateSegment(
-        f"The frame holds segment ids more than once with different content, such as "
-        f"{', '.join(ids)}; give each once.",
-        segment_ids=ids,
     )
 
 

@@ -27,6 +27,8 @@ FIRST_REFUSAL = {
     OnExisting.SKIP: Refuse.OTHER_SCHEMA,
     OnExisting.REPLACE: Refuse.OTHER_CONTENT,
 }
+# From so many rows on, running a statement takes longer than planning and compiling it.
+_BULK = 5_000
 _OTHERS = "other writers of the same rows"
 
 
@@ -108,7 +110,10 @@ class _Round:
         self._members = [waiting[index] for index in plan.accepted]
         if not self._members:
             raise _NobodyLeft
-        self._plan = plan_group([request.batch for request in self._members], self._known)
+        # The owners of ids are counted among the members.
+        if len(self._members) < len(waiting):
+            plan = plan_group([request.batch for request in self._members], self._known)
+        self._plan = plan
         return self._merge()
 
     def _merge(self) -> Statement:
@@ -125,7 +130,8 @@ class _Round:
             sql = insert_or_replace(store.relation, partitions, bounds)
         else:
             sql = insert_missing(store.relation, partitions, bounds, self._refuse)
-        return Statement("publish", sql, store.session.createDataFrame(rows))
+        source = store.session.createDataFrame(rows)
+        return Statement("publish", sql, source, bulk=rows.num_rows >= _BULK)
 
     def _callers(self) -> list[Caller]:
         return [request.batch.caller for request in self._members]

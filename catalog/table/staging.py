@@ -6,6 +6,8 @@ change what a write does. A Delta table, unlike loose files, can be cleared by S
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,7 @@ from catalog.table.layout import properties_sql
 from catalog.table.location import Location, literal
 from catalog.table.lock import TableLock
 from catalog.table.opening import create_table, table_exists
+from catalog.table.session import LARGE_STATEMENT, release, tune
 from catalog.waiting import Deadline
 
 if TYPE_CHECKING:
@@ -36,11 +39,30 @@ _PROPERTIES = {
 class Staging:
     """Batches of rows on their way into the catalog, invisible and gone afterwards."""
 
-    def __init__(self, session: SparkSession, location: Location, lock: TableLock) -> None:
-        self._session = session
+    def __init__(
+        self,
+        open_session: Callable[[], SparkSession],
+        location: Location,
+        lock: TableLock,
+        shuffles: str,
+    ) -> None:
+        self._open_session = open_session
         self._location = location
         self._relation = location.table(STAGING)
         self._lock = lock
+        self._shuffles = shuffles
+
+    @cached_property
+    def _session(self) -> SparkSession:
+        """A session of its own: its statements are large while commits may be small."""
+        session = self._open_session()
+        tune(session, {**LARGE_STATEMENT, "spark.sql.shuffle.partitions": self._shuffles})
+        return session
+
+    def close(self) -> None:
+        """Ends the session, if there was need of one."""
+        if "_session" in self.__dict__:
+            release(self._session)
 
     @staticmethod
     def lock_file_of(entries: Path | None) -> TableLock:
@@ -96,14 +118,37 @@ class Staging:
         """A batch, for a FROM clause."""
         return f"(SELECT * FROM {self._relation} WHERE batch = {literal(batch)})"
 
-    def figures(self, batch: str) -> dict[str, Row]:
-        """Per kind: rows, distinct keys, distinct contents, lowest and highest key, buckets."""
-        rows = self._session.sql(
-            "SELECT kind, count(*) AS rows, count(DISTINCT key) AS keys, "
-            "count(DISTINCT key, digest) AS contents, min(key) AS low, max(key) AS high, "
-            f"collect_set(bucket) AS buckets FROM {self.rows(batch)} GROUP BY kind"
-        ).collect()
-        return {row["kind"]: row for row in rows}
+    def figures(self, batch: str, kinds: Iterable[str]) -> dict[str, Row]:
+        """Per kind: rows, lowest and highest key, buckets."""
+        # Filters rather than groups: a grouped minimum of strings would sort all rows.
+        columns = ", ".join(
+            f"struct(count_if({this}) AS rows, min(key) FILTER (WHERE {this}) AS low, "
+            f"max(key) FILTER (WHERE {this}) AS high, "
+            f"collect_set(bucket) FILTER (WHERE {this}) AS buckets) AS {kind}"
+            for kind, this in ((kind, f"kind = {literal(kind)}") for kind in kinds)
+        )
+        (row,) = self.query(batch, f"SELECT {columns} FROM {{rows}}")
+        return row.asDict()
+
+    def repeats(self, batch: str) -> tuple[int, tuple[str, ...]]:
+        """How many segments repeat the id of another, and some ids whose rows differ."""
+        # Most batches repeat nothing, and hashes tell so at a fraction of the cost of the keys.
+        (row,) = self.query(
+            batch,
+            "SELECT count_if(times > 1) AS suspects FROM (SELECT count(*) AS times FROM {rows} "
+            "WHERE kind = 'segment' GROUP BY xxhash64(key))",
+        )
+        if not row["suspects"]:
+            return 0, ()
+        rows = self.query(
+            batch,
+            "SELECT key, sum(times - 1) OVER () AS more, contents FROM (SELECT key, count(*) AS "
+            "times, count(DISTINCT digest) AS contents FROM {rows} "
+            "WHERE kind = 'segment' GROUP BY key HAVING times > 1) "
+            "ORDER BY contents DESC, key LIMIT 5",
+        )
+        differing = tuple(row["key"] for row in rows if row["contents"] > 1)
+        return (rows[0]["more"] if rows else 0), differing
 
     def query(self, batch: str, text: str) -> list[Row]:
         """A small query over a batch, which it names `{rows}`."""

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.cache.fold import build, fold
-from catalog.cache.index import key_of, keys_of
+from catalog.cache.keys import key_of, keys_of
 from catalog.cache.snapshot import Position, Snapshot, StoredSchema
 from catalog.errors import AmbiguousFingerprint, InvalidInput, NotInSnapshot, UnknownSchema
 from catalog.schema import Schema
@@ -170,6 +170,36 @@ def test_folding_version_by_version_is_folding_at_once(
     assert stepwise.content() == at_once.snapshot.content() == table.snapshot().content()
 
 
+def encoded(table: pa.Table) -> pa.Table:
+    """The table with its texts as Arrow dictionaries, which differ from chunk to chunk."""
+    for number, column in enumerate(table.schema):
+        if column.type == pa.string():
+            chunks = [chunk.dictionary_encode() for chunk in table.column(number).chunks]
+            kind = pa.dictionary(pa.int32(), pa.string())
+            table = table.set_column(number, column.name, pa.chunked_array(chunks, kind))
+    return table
+
+
+@given(st.lists(versions, max_size=3), st.lists(versions, max_size=3), st.integers(0, 2**16))
+def test_texts_may_come_as_dictionaries(
+    early: list[dict[str, Any]], late: list[dict[str, Any]], seed: int
+) -> None:
+    table = Table()
+    play(table, early)
+    before = table.snapshot()
+    play(table, late)
+    changes = table.changes(before.version, seed)
+    plain = fold(before, Position("t", table.version, ""), changes)
+    coded = fold(before, Position("t", table.version, ""), encoded(changes))
+    assert coded.snapshot.content() == plain.snapshot.content()
+    assert (coded.added, coded.removed, coded.changed, coded.schemas) == (
+        plain.added,
+        plain.removed,
+        plain.changed,
+        plain.schemas,
+    )
+
+
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_row_that_a_version_deletes_and_inserts_unchanged_stays(order: int) -> None:
     table = Table(version=1)
@@ -287,6 +317,7 @@ ANSWERS = {
         np.array(ASKED, dtype=object),
         pa.array(ASKED),
         pa.array(ASKED, pa.large_string()),
+        pa.array(ASKED, pa.string_view()),
         pa.array(ASKED).dictionary_encode(),
         pa.chunked_array([ASKED[:2], ASKED[2:]]),
         pd.Series(ASKED),
@@ -297,6 +328,34 @@ ANSWERS = {
 )
 def test_many_ids_are_answered_in_the_order_asked_whatever_holds_them(ids: Any) -> None:
     assert snapshot().lookup(ids).to_pydict() == ANSWERS
+
+
+def test_thousands_are_answered_as_a_dictionary_would() -> None:
+    numbers = range(5_000)
+    known = {
+        f"orders/{n}": (None if n % 5 == 0 else f"f{n % 7}", None if n % 3 == 0 else n)
+        for n in numbers
+    }
+    k1, k2 = keys_of(list(known))
+    segments = {
+        "k1": k1,
+        "k2": k2,
+        "fingerprint": [fingerprint for fingerprint, _ in known.values()],
+        "num_rows": [rows for _, rows in known.values()],
+        "datasource": ["orders"] * len(known),
+    }
+    asked = build(
+        Position("t", 1, "s"),
+        pa.table(segments, schema=SEGMENTS),
+        pa.Table.from_pylist([], SCHEMAS),
+    )
+    ids = [f"orders/{n * 7 % 10_000}" for n in range(10_000)]
+    answers = asked.lookup(pa.array(ids)).to_pydict()
+    assert answers["found"] == [name in known for name in ids]
+    assert answers["fingerprint"] == [known.get(name, (None, None))[0] for name in ids]
+    assert answers["num_rows"] == [known.get(name, (None, None))[1] for name in ids]
+    assert [asked.fingerprint_of(name) for name in known] == [f for f, _ in known.values()]
+    assert [asked.num_rows(name) for name in known] == [rows for _, rows in known.values()]
 
 
 def test_keys_that_spark_computed_are_answered_alike() -> None:
@@ -338,8 +397,9 @@ def test_a_snapshot_travels_and_answers_the_same() -> None:
     assert copy.lookup(ASKED).to_pydict() == ANSWERS
 
 
-def test_a_snapshot_leaves_parsed_schemas_at_home() -> None:
+def test_a_snapshot_leaves_at_home_what_it_remembers() -> None:
     asked = snapshot()
     size = len(pickle.dumps(asked))
     asked.schema_of("orders/1")
+    asked.lookup(ASKED)
     assert len(pickle.dumps(asked)) == size

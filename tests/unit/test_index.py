@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
+import random
+
 import numpy as np
 import pytest
-import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog.cache.index import KEY_COLUMNS, Index, key_of, keys_of
+from catalog.cache.directory import Directory
+from catalog.cache.index import Index
 
 Key = tuple[int, int]
 Model = dict[Key, tuple[int, int]]
@@ -44,16 +47,50 @@ def content(index: Index) -> list[tuple[Key, tuple[int, int]]]:
     ]
 
 
-@given(models, st.lists(keys, max_size=20))
-def test_every_key_is_found_where_it_is_and_no_other(model: Model, others: list[Key]) -> None:
-    index, wanted = index_of(model), [*model, *others]
-    places = index.find(*columns(wanted))
+def check(model: Model, wanted: list[Key]) -> None:
+    """Compares what an index finds with what a dictionary finds."""
+    index = index_of(model)
     found = content(index)
-    for key, place in zip(wanted, places.tolist(), strict=True):
+    for key, place in zip(wanted, index.find(*columns(wanted)).tolist(), strict=True):
         assert place == index.find_one(*key)
         assert (found[place] if place >= 0 else None) == (
             (key, model[key]) if key in model else None
         )
+
+
+@given(models, st.lists(keys, max_size=20))
+def test_every_key_is_found_where_it_is_and_no_other(model: Model, others: list[Key]) -> None:
+    check(model, [*model, *others])
+
+
+def spread(size: int) -> Model:
+    """Keys like those of segments: they spread evenly."""
+    numbers = random.Random(size)
+    return {
+        (numbers.randrange(-(2**63), 2**63), numbers.randrange(-(2**63), 2**63)): (n, n)
+        for n in range(size)
+    }
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 5, 6, 7, 1_000, 40_000])
+def test_keys_that_spread_are_found_whatever_their_number(size: int) -> None:
+    model = spread(size)
+    wanted = [*model, *((k1 ^ 1, k2) for k1, k2 in model), *((k1, k2 ^ 1) for k1, k2 in model)]
+    random.Random(0).shuffle(wanted)
+    check(model, [*wanted, (-(2**63), 0), (0, 0), (2**63 - 1, 0)])
+
+
+@pytest.mark.parametrize("first", [-(2**63), -1_000, 0, 2**63 - 2_000])
+def test_keys_that_crowd_in_one_range_of_the_directory_are_found(first: int) -> None:
+    model = {(first + n * 2, n): (n, n) for n in range(1_000)}
+    around = [(first + n, n // 2) for n in range(-10, 2_010) if -(2**63) <= first + n < 2**63]
+    check(model, [*around, (-(2**63), 5), (2**63 - 1, 5)])
+
+
+@pytest.mark.parametrize("half", [-(2**63), 0, 2**63 - 1])
+def test_keys_that_all_share_their_first_half_are_found(half: int) -> None:
+    model = {(half, n * 2): (n, n) for n in range(-300, 300)}
+    check(model, [(half, n) for n in range(-605, 605)])
 
 
 @given(models)
@@ -62,65 +99,64 @@ def test_an_index_is_sorted_whatever_the_order_of_its_entries(model: Model) -> N
     assert content(index_of(model)) == content(index_of(backwards)) == sorted(model.items())
 
 
-@given(models, st.lists(keys, max_size=20))
-def test_taking_keys_out_is_like_building_without_them(model: Model, gone: list[Key]) -> None:
-    left = {key: entry for key, entry in model.items() if key not in gone}
-    assert content(index_of(model).without(*columns(gone))) == sorted(left.items())
-
-
-@given(models, models)
-def test_adding_entries_is_like_building_with_them(model: Model, more: Model) -> None:
-    new = {key: entry for key, entry in more.items() if key not in model}
-    assert content(index_of(model).plus(index_of(new))) == sorted((model | new).items())
-
-
-@given(models, models)
-def test_an_index_never_changes(model: Model, more: Model) -> None:
+@given(models, st.lists(keys, max_size=20), models)
+def test_a_changed_index_is_like_one_built_so(model: Model, gone: list[Key], more: Model) -> None:
     index = index_of(model)
-    index.without(*columns(list(model))).plus(index_of(more))
+    # What is replaced must go as well.
+    places = index.find(*columns([*gone, *more]))
+    changed = index.changed(places[places >= 0], index_of(more))
+    expected = {key: entry for key, entry in model.items() if key not in gone} | more
+    assert content(changed) == sorted(expected.items())
+    assert changed.directory.starts.tolist() == Directory.of(changed.k1).starts.tolist()
     assert content(index) == sorted(model.items())
+
+
+@pytest.mark.parametrize(("size", "gone", "came"), [(900, 200, 300), (900, 900, 0), (100, 0, 900)])
+def test_an_index_that_changed_much_finds_what_is_there(size: int, gone: int, came: int) -> None:
+    model, more = spread(size), spread(came + 1_000)
+    leaving, coming = list(model)[:gone], dict(list(more.items())[:came])
+    index = index_of(model)
+    changed = index.changed(index.find(*columns(leaving)), index_of(coming))
+    expected = {key: model[key] for key in list(model)[gone:]} | coming
+    assert content(changed) == sorted(expected.items())
+    assert (changed.find(*columns(list(expected))) >= 0).all()
+    assert (changed.find(*columns(leaving)) < 0).all()
+
+
+def test_an_index_that_does_not_change_is_shared() -> None:
+    index = index_of({(1, 2): (3, 4)})
+    assert index.changed(np.array([], np.int64), Index.empty()) is index
+
+
+def test_an_index_cannot_be_written() -> None:
+    index = index_of({(1, 2): (3, 4)})
+    for array in (index.k1, index.k2, index.schema, index.rows, index.directory.starts):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 9
 
 
 def test_an_empty_index_finds_nothing_and_takes_anything() -> None:
     empty = Index.empty()
-    assert (len(empty), empty.nbytes, empty.find_one(0, 0)) == (0, 0, -1)
+    assert (len(empty), empty.find_one(0, 0)) == (0, -1)
     assert empty.find(*columns([(0, 0), (1, 1)])).tolist() == [-1, -1]
-    assert content(empty.plus(index_of({(1, 2): (3, 4)}))) == [((1, 2), (3, 4))]
+    fresh = index_of({(1, 2): (3, 4)})
+    assert content(empty.changed(np.array([], np.int64), fresh)) == [((1, 2), (3, 4))]
 
 
-def test_a_segment_takes_at_most_32_bytes() -> None:
-    index = index_of({(n, n): (n, n) for n in range(1000)})
-    assert index.nbytes / len(index) <= 32
+@pytest.mark.parametrize("size", [1_000, 3 * 2**10 - 1, 3 * 2**10])
+def test_a_segment_takes_at_most_30_bytes(size: int) -> None:
+    index = index_of({(n, n): (n, n) for n in range(size)})
+    assert index.nbytes / len(index) <= 30
 
 
-# --- keys ----------------------------------------------------------------------------------------
+@given(models)
+def test_an_index_travels_without_its_directory(model: Model) -> None:
+    index = index_of(model)
+    shipped = pickle.dumps(index, protocol=5)
+    copy = pickle.loads(shipped)
+    assert content(copy) == content(index)
+    assert copy.directory.starts.tolist() == index.directory.starts.tolist()
 
 
-def spark_xxhash64(*texts: str) -> int:
-    """Spark's xxhash64: 42 is the first seed, and each hash is the seed of the next."""
-    seed = 42
-    for text in texts:
-        seed = xxhash.xxh64_intdigest(text.encode(), seed)
-    return seed - (1 << 64) if seed >= 1 << 63 else seed
-
-
-def test_the_hash_of_these_tests_is_the_one_that_spark_documents() -> None:
-    assert spark_xxhash64("ABC") == 4105715581806190027
-    assert spark_xxhash64("ABC", "DEF") == 3233247871021311208
-
-
-@given(st.text())
-def test_a_key_is_the_pair_of_hashes_that_spark_computes(text: str) -> None:
-    assert key_of(text) == (spark_xxhash64(text), spark_xxhash64("strata", text))
-
-
-@given(st.lists(st.text()))
-def test_keys_of_many_are_the_keys_of_each(texts: list[str]) -> None:
-    k1, k2 = keys_of(texts)
-    assert list(zip(k1.tolist(), k2.tolist(), strict=True)) == [key_of(text) for text in texts]
-    assert (k1.dtype, k2.dtype) == (np.int64, np.int64)
-
-
-@pytest.mark.parametrize("column", KEY_COLUMNS)
-def test_spark_is_asked_for_the_same_hashes(column: str) -> None:
-    assert column in ("xxhash64(key) AS k1", "xxhash64('strata', key) AS k2")
+def test_a_pickle_has_28_bytes_a_segment() -> None:
+    assert len(pickle.dumps(index_of(spread(10_000)), protocol=5)) < 28 * 10_000 + 1_000
