@@ -3,6 +3,7 @@ PYTHON ?= python3.11
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+PEERS  := $(VENV)/.peers
 
 # Workers must run the interpreter that has the dependencies, whatever `python3` is on the PATH.
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
@@ -11,7 +12,7 @@ export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 unexport SPARK_HOME
 unexport SPARK_CONF_DIR
 
-.PHONY: help demo test lint unit spark connect stress clean
+.PHONY: help demo test lint unit spark connect stress bench benchshort benchlong clean
 
 help:  ## show what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -22,6 +23,11 @@ $(READY): setup.cfg pyproject.toml
 	@echo "Creating $(VENV) and installing pyspark, delta-spark and the tools (about 500 MB) …"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[spark,connect,dev]'
+	@touch $@
+
+# What only the benchmarks need: other stores to compare with, and what draws the plot.
+$(PEERS): $(READY)
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	@touch $@
 
 demo: $(READY)  ## build a small local catalog and show every step
@@ -41,11 +47,20 @@ spark: $(READY)  ## the tests on a local Spark, races included
 connect: $(READY)  ## a representative part of them on Spark Connect
 	STRATA_TEST_CONNECT=1 $(BIN)/python -m pytest tests/spark -m 'connect and not stress'
 
-test: lint unit spark connect  ## everything that must pass before a change lands
+benchshort: $(PEERS)  ## every benchmark once, tiny, to prove that it runs
+	$(BIN)/python -m tests.benchmarks --scale short
+
+test: lint unit spark connect benchshort  ## everything that must pass before a change lands
 
 stress: $(READY)  ## long races and kills, and the whole Spark suite on Connect
 	STRATA_TEST_DEFAULTS=1 $(BIN)/python -m pytest tests/concurrency -m stress --timeout 3600
 	STRATA_TEST_DEFAULTS=1 STRATA_TEST_CONNECT=1 $(BIN)/python -m pytest tests/spark --timeout 3600
+
+bench: $(PEERS)  ## the figures: side by side, with goals and verdicts (about 40 minutes)
+	$(BIN)/python -m tests.benchmarks
+
+benchlong: $(PEERS)  ## the same with more rounds, up to 10 million segments
+	$(BIN)/python -m tests.benchmarks --scale long
 
 clean:  ## remove the virtual environment and what was built
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

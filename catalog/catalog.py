@@ -31,7 +31,7 @@ from catalog.table.layout import LAYOUT, Layout
 from catalog.table.location import Location, literal
 from catalog.table.lock import TableLock
 from catalog.table.queue import CommitQueue, Request
-from catalog.table.session import own_session, release
+from catalog.table.session import own_session, release, tuning
 from catalog.table.staging import Staging
 from catalog.table.store import Store
 from catalog.table.writer import Writer
@@ -86,10 +86,10 @@ class Catalog:
         self._store = Store(session, opened.location)
         local = opened.detail.path if settings.file_lock else None
         self._lock = TableLock.beside(local)
-        shuffles = spark.conf.get("spark.sql.shuffle.partitions", None) or "200"
-        self._writer = Writer(self._store, self._lock, surroundings, shuffles)
+        tuned = tuning(spark)
+        self._writer = Writer(self._store, self._lock, surroundings, tuned)
         self._staging = Staging(
-            lambda: own_session(spark), opened.location, Staging.lock_file_of(local), shuffles
+            lambda: own_session(spark), opened.location, Staging.lock_file_of(local), tuned
         )
         self._queue = CommitQueue()
         self._staging_queue = CommitQueue()

@@ -34,7 +34,11 @@ log = logging.getLogger(__name__)
 
 DEFAULT_GRACE = timedelta(days=1)
 DEFAULT_LIMIT = 10_000
+
+# A commit that touches one bucket reads and rewrites little of the table, so that publishes which
+# wait for it wait shortly; a few changes go into one commit wherever they are.
 BATCH = 1_000
+FEW = 100
 
 # --- plans: no session --------------------------------------------------------------------------
 
@@ -91,6 +95,20 @@ def plan_cleanup(candidates: Iterable[Candidate], cutoff_micros: int, limit: int
         ):
             retire.append(_change(row, "nothing refers to it"))
     return CleanupPlan(tuple(restore), tuple(purge[:limit]), tuple(retire[:limit]))
+
+
+def batches(changes: Sequence[Change]) -> list[Sequence[Change]]:
+    """What goes into one commit each: a few changes, or up to `BATCH` of one bucket."""
+    if len(changes) <= FEW:
+        return [changes] if changes else []
+    by_bucket: dict[int, list[Change]] = {}
+    for change in changes:
+        by_bucket.setdefault(change.bucket, []).append(change)
+    return [
+        found[start : start + BATCH]
+        for _, found in sorted(by_bucket.items())
+        for start in range(0, len(found), BATCH)
+    ]
 
 
 def _change(row: Candidate, why: str) -> Change:
@@ -181,7 +199,7 @@ class Cleaner:
 
     def _restore(self, version: int, changes: Sequence[Change]) -> tuple[Change, ...]:
         done: list[Change] = []
-        for batch in _batches(changes):
+        for batch in batches(changes):
             try:
                 executed = self._commit(partial(self._restoring, version, batch), "restore")
             except RefusedByCheck as refusal:
@@ -213,7 +231,7 @@ class Cleaner:
 
     def _purge(self, changes: Sequence[Change]) -> tuple[Change, ...]:
         done: list[Change] = []
-        for batch in _batches(changes):
+        for batch in batches(changes):
             executed = self._commit(partial(self._purging, batch), "purge")
             done += self._done(executed, batch, "num_deleted_rows", "delete")
         return tuple(done)
@@ -232,9 +250,9 @@ class Cleaner:
     def _retire(self, changes: Sequence[Change], cutoff: int, limit: int) -> tuple[Change, ...]:
         """Retires in batches, and plans again if another cleaner has been at the same schemas."""
         done: list[Change] = []
-        todo = list(changes)
+        todo = batches(changes)
         while todo:
-            batch = todo[:BATCH]
+            batch = todo[0]
             try:
                 executed = self._commit(partial(self._retiring, batch), "retire")
             except RefusedByCheck as refusal:
@@ -242,10 +260,10 @@ class Cleaner:
                 self._deadline.check("other cleaners")
                 finished = {change.fingerprint for change in done}
                 _, plan = self._plan(cutoff, limit)
-                todo = [change for change in plan.retire if change.fingerprint not in finished]
+                todo = batches([c for c in plan.retire if c.fingerprint not in finished])
                 continue
             done += self._done(executed, batch, "num_updated_rows", "update_postimage")
-            todo = todo[BATCH:]
+            todo = todo[1:]
             self._surroundings.at("cleanup.batch")
         return tuple(done)
 
@@ -276,10 +294,6 @@ class Cleaner:
     def _keys(self, kind: Kind, batch: Sequence[Change]) -> Any:
         keys = {change.fingerprint: (change.bucket, change.commit_id) for change in batch}
         return self._store.session.createDataFrame(key_table(kind, keys))
-
-
-def _batches(changes: Sequence[Change]) -> list[Sequence[Change]]:
-    return [changes[start : start + BATCH] for start in range(0, len(changes), BATCH)]
 
 
 def _bounds(batch: Sequence[Change]) -> tuple[str, str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
@@ -49,17 +49,6 @@ DIGEST_SQL = (
 )
 
 
-class Signed(NamedTuple):
-    """A segment with the name of whoever brought it."""
-
-    segment: Segment
-    actor: str
-
-    @property
-    def digest(self) -> str:
-        return self.segment.digest
-
-
 def segment_bucket(segment_id: str, buckets: int) -> int:
     """A segment's bucket follows from its datasource, so ids are unique over the catalog."""
     return bucket_of(segment_id.partition("/")[0], buckets)
@@ -71,19 +60,23 @@ def schema_bucket(fingerprint: str) -> int:
 
 
 def entry_table(
-    segments: Iterable[Signed],
+    segments: Sequence[Segment],
+    actors: Sequence[str],
     schemas: Mapping[str, tuple[Schema, str]],
     buckets: int,
     commit_id: str,
     now: datetime,
+    digests: bool = True,
 ) -> pa.Table:
-    """The rows of a publish: every schema that the segments use, then the segments."""
-    signed = list(segments)
-    pieces = [item.segment for item in signed]
+    """The rows of a publish: every schema that the segments use, then the segments.
+
+    `actors` says for each segment who brought it. Without `digests` those of the segments are left
+    empty, for the engine to compute by `DIGEST_SQL`: many are quicker there.
+    """
     pairs = list(schemas.values())
-    datasources = [segment.datasource for segment in pieces]
+    datasources = [segment.datasource for segment in segments]
     bucket_by_datasource = {name: bucket_of(name, buckets) for name in set(datasources)}
-    n, m = len(pairs), len(pieces)
+    n, m = len(pairs), len(segments)
 
     def only_segments(name: str, values: list[Any]) -> Any:
         return pa.array([None] * n + values, ENTRY.field(name).type)
@@ -101,18 +94,19 @@ def entry_table(
         "kind": [Kind.SCHEMA.value] * n + [Kind.SEGMENT.value] * m,
         "bucket": [schema_bucket(schema.fingerprint) for schema, _ in pairs]
         + [bucket_by_datasource[name] for name in datasources],
-        "key": [schema.fingerprint for schema, _ in pairs] + [segment.id for segment in pieces],
+        "key": [schema.fingerprint for schema, _ in pairs] + [segment.id for segment in segments],
         "fingerprint": [schema.fingerprint for schema, _ in pairs]
-        + [segment.schema.fingerprint for segment in pieces],
-        "digest": [schema.digest for schema, _ in pairs] + [segment.digest for segment in pieces],
+        + [segment.schema.fingerprint for segment in segments],
+        "digest": [schema.digest for schema, _ in pairs]
+        + [segment.digest if digests else None for segment in segments],
         "datasource": only_segments("datasource", datasources),
-        "num_rows": only_segments("num_rows", [segment.num_rows for segment in pieces]),
-        "size_bytes": only_segments("size_bytes", [segment.size_bytes for segment in pieces]),
-        "location": only_segments("location", [segment.location for segment in pieces]),
-        "starts_at": only_segments("starts_at", [segment.starts_at for segment in pieces]),
-        "ends_at": only_segments("ends_at", [segment.ends_at for segment in pieces]),
+        "num_rows": only_segments("num_rows", [segment.num_rows for segment in segments]),
+        "size_bytes": only_segments("size_bytes", [segment.size_bytes for segment in segments]),
+        "location": only_segments("location", [segment.location for segment in segments]),
+        "starts_at": only_segments("starts_at", [segment.starts_at for segment in segments]),
+        "ends_at": only_segments("ends_at", [segment.ends_at for segment in segments]),
         "payload": [schema.payload for schema, _ in pairs] + [None] * m,
-        "changed_by": [actor for _, actor in pairs] + [item.actor for item in signed],
+        "changed_by": [actor for _, actor in pairs] + list(actors),
     }
     for name, value in same.items():
         columns[name] = pa.repeat(pa.scalar(value, ENTRY.field(name).type), n + m)

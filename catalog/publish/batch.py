@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from catalog.errors import DuplicateSegment, FingerprintCollision, InvalidInput, SegmentConflict
 from catalog.model import Caller, Kind, Segment
-from catalog.rows import Signed, schema_bucket, segment_bucket
+from catalog.rows import schema_bucket, segment_bucket
 from catalog.schema import Schema
 from catalog.table.statements import Bounds, Partition
 
@@ -16,7 +16,7 @@ from catalog.table.statements import Bounds, Partition
 class Batch:
     """One caller's segments, each id once, with every schema that they use."""
 
-    segments: Mapping[str, Signed]
+    segments: Mapping[str, Segment]
     schemas: Mapping[str, Schema]
     caller: Caller
 
@@ -27,26 +27,34 @@ class Batch:
 
 def batch_of(segments: Iterable[Segment], actor: str, reason: str) -> Batch:
     """Checks a list of segments and brings it into the form that is published."""
-    signed: dict[str, Signed] = {}
-    schemas: dict[str, Schema] = {}
-    for segment in segments:
+    given = list(segments)
+    strangers = set(map(type, given)) - {Segment}
+    for segment in given if strangers else ():
         if not isinstance(segment, Segment):
             raise InvalidInput(
                 f"publish takes Segment objects or a DataFrame, not {type(segment).__name__}.",
                 value=segment,
             )
-        schema = segment.schema
-        known = schemas.setdefault(schema.fingerprint, schema)
-        if known is not schema and known.digest != schema.digest:
+    schemas: dict[str, Schema] = {}
+    # A hundred thousand segments have few schemas, and mostly as few objects.
+    for schema in {id(segment.schema): segment.schema for segment in given}.values():
+        if schemas.setdefault(schema.fingerprint, schema).digest != schema.digest:
             raise collision(schema.fingerprint)
-        item = Signed(segment, actor)
-        first = signed.setdefault(segment.id, item)
-        if first is not item and first.digest != item.digest:
+    by_id = {segment.id: segment for segment in reversed(given)}
+    if len(by_id) < len(given):
+        _check_repeated(given, by_id)
+    ordered = {segment.id: by_id[segment.id] for segment in given}
+    return Batch(ordered, schemas, Caller(actor, reason, {"segments": len(ordered)}))
+
+
+def _check_repeated(given: Sequence[Segment], first: Mapping[str, Segment]) -> None:
+    """Raises if an id was given twice with different content."""
+    for segment in given:
+        if first[segment.id] is not segment and first[segment.id].digest != segment.digest:
             raise DuplicateSegment(
                 f"Segment {segment.id} is given twice with different content; give it once.",
                 segment_id=segment.id,
             )
-    return Batch(signed, schemas, Caller(actor, reason, {"segments": len(signed)}))
 
 
 @dataclass(frozen=True)
@@ -74,13 +82,13 @@ class GroupPlan:
     accepted: tuple[int, ...]
     refused: Mapping[int, SegmentConflict]
     deferred: tuple[int, ...]
-    segments: Mapping[str, Signed]
+    segments: Mapping[str, Segment]
     schemas: Mapping[str, tuple[Schema, str]]
     owner: Mapping[str, int]
 
     def partitions(self, buckets: int) -> set[Partition]:
         """The partitions that the publish reads: those of its segments and of their schemas."""
-        datasources = {item.segment.datasource for item in self.segments.values()}
+        datasources = {segment.datasource for segment in self.segments.values()}
         return {
             *((Kind.SEGMENT.value, segment_bucket(f"{name}/", buckets)) for name in datasources),
             *((Kind.SCHEMA.value, schema_bucket(fingerprint)) for fingerprint in self.schemas),
@@ -102,7 +110,7 @@ def plan_group(batches: Sequence[Batch], known: Mapping[str, Known]) -> GroupPla
     accepted: list[int] = []
     refused: dict[int, SegmentConflict] = {}
     deferred: list[int] = []
-    segments: dict[str, Signed] = {}
+    segments: dict[str, Segment] = {}
     schemas: dict[str, tuple[Schema, str]] = {}
     owner: dict[str, int] = {}
     for index, batch in enumerate(batches):
@@ -113,22 +121,22 @@ def plan_group(batches: Sequence[Batch], known: Mapping[str, Known]) -> GroupPla
         )
         if stored:
             refused[index] = conflict(stored)
-        elif any(
-            segments[k].digest != batch.segments[k].digest
-            for k in batch.segments.keys() & segments.keys()
-        ) or any(
-            schemas[f][0].digest != batch.schemas[f].digest
-            for f in batch.schemas.keys() & schemas.keys()
+        elif _differ(batch.segments, segments) or _differ(
+            batch.schemas, {name: schema for name, (schema, _) in schemas.items()}
         ):
             deferred.append(index)
         else:
             accepted.append(index)
-            for key, item in batch.segments.items():
-                segments.setdefault(key, item)
-                owner.setdefault(key, index)
+            new = {key: segment for key, segment in batch.segments.items() if key not in segments}
+            segments |= new
+            owner |= dict.fromkeys(new, index)
             for fingerprint, schema in batch.schemas.items():
                 schemas.setdefault(fingerprint, (schema, batch.caller.actor))
     return GroupPlan(tuple(accepted), refused, tuple(deferred), segments, schemas, owner)
+
+
+def _differ(some: Mapping[str, Segment | Schema], others: Mapping[str, Segment | Schema]) -> bool:
+    return any(some[key].digest != others[key].digest for key in some.keys() & others.keys())
 
 
 def conflict(segment_ids: Sequence[str], total: int | None = None) -> SegmentConflict:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pyspark.sql import functions as F
+
 from catalog.model import Caller, Kind, OnExisting, PublishResult
 from catalog.publish.batch import Batch, GroupPlan, Known, collision, plan_group
-from catalog.rows import entry_table, key_table, segment_bucket
+from catalog.rows import DIGEST_SQL, entry_table, key_table, segment_bucket
 from catalog.table.queue import Request
 from catalog.table.statements import (
     Refuse,
@@ -27,8 +29,8 @@ FIRST_REFUSAL = {
     OnExisting.SKIP: Refuse.OTHER_SCHEMA,
     OnExisting.REPLACE: Refuse.OTHER_CONTENT,
 }
-# From so many rows on, running a statement takes longer than planning and compiling it.
-_BULK = 5_000
+# From so many segments on, running a statement takes longer than planning and compiling it.
+BULK = 5_000
 _OTHERS = "other writers of the same rows"
 
 
@@ -118,12 +120,16 @@ class _Round:
 
     def _merge(self) -> Statement:
         store, plan = self._writer.store, self._plan
+        members = [request.batch.caller.actor for request in self._members]
+        bulk = len(plan.segments) >= BULK
         rows = entry_table(
-            plan.segments.values(),
+            list(plan.segments.values()),
+            [members[plan.owner[key]] for key in plan.segments],
             plan.schemas,
             self._buckets,
             self._commit_id,
             self._surroundings.clock(),
+            digests=not bulk,
         )
         partitions, bounds = plan.partitions(self._buckets), plan.bounds()
         if self._replacing:
@@ -131,7 +137,9 @@ class _Round:
         else:
             sql = insert_missing(store.relation, partitions, bounds, self._refuse)
         source = store.session.createDataFrame(rows)
-        return Statement("publish", sql, source, bulk=rows.num_rows >= _BULK)
+        if bulk:
+            source = source.withColumn("digest", F.expr(f"coalesce(digest, {DIGEST_SQL})"))
+        return Statement("publish", sql, source, bulk=bulk)
 
     def _callers(self) -> list[Caller]:
         return [request.batch.caller for request in self._members]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
@@ -34,18 +35,23 @@ _COMFORT = {
     "spark.databricks.delta.commit.idempotencyCheck.enabled": "true",
     "spark.databricks.delta.autoCompact.enabled": "false",
     "spark.databricks.delta.optimizeWrite.enabled": "false",
+    # Larger sources are for the tasks: up to 48 MB Spark would keep them in the plan, and the
+    # driver would work on them row by row while it plans.
+    "spark.sql.execution.arrow.localRelationThreshold": "1MB",
 }
 
 # A commit of a few rows is planned and compiled longer than it runs; a large one is not.
-SMALL_STATEMENT = {
+_SMALL = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-LARGE_STATEMENT = {
+_LARGE = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
 }
+_SHUFFLES = "spark.sql.shuffle.partitions"
 
 USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 LAST_VERSION = "spark.databricks.delta.lastCommitVersionInSession"
@@ -58,6 +64,27 @@ _FOREIGN = (
     USER_METADATA,
     LAST_VERSION,
 )
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Settings for statements of few rows, and for statements of many."""
+
+    small: dict[str, str]
+    large: dict[str, str]
+
+    @property
+    def between(self) -> dict[str, str]:
+        """For what is read between statements, which may be much but is not shuffled much."""
+        return {**self.large, _SHUFFLES: "1"}
+
+
+def tuning(spark: SparkSession) -> Tuning:
+    """How statements are tuned in an application with this session."""
+    return Tuning(
+        small={**_SMALL, _SHUFFLES: "1"},
+        large={**_LARGE, _SHUFFLES: _value(spark, _SHUFFLES) or "200"},
+    )
 
 
 def is_connect(spark: SparkSession) -> bool:

@@ -17,7 +17,7 @@ from catalog.table.layout import properties_sql
 from catalog.table.location import Location, literal
 from catalog.table.lock import TableLock
 from catalog.table.opening import create_table, table_exists
-from catalog.table.session import LARGE_STATEMENT, release, tune
+from catalog.table.session import Tuning, release, tune
 from catalog.waiting import Deadline
 
 if TYPE_CHECKING:
@@ -44,19 +44,19 @@ class Staging:
         open_session: Callable[[], SparkSession],
         location: Location,
         lock: TableLock,
-        shuffles: str,
+        tuning: Tuning,
     ) -> None:
         self._open_session = open_session
         self._location = location
         self._relation = location.table(STAGING)
         self._lock = lock
-        self._shuffles = shuffles
+        self._tuning = tuning
 
     @cached_property
     def _session(self) -> SparkSession:
         """A session of its own: its statements are large while commits may be small."""
         session = self._open_session()
-        tune(session, {**LARGE_STATEMENT, "spark.sql.shuffle.partitions": self._shuffles})
+        tune(session, self._tuning.large)
         return session
 
     def close(self) -> None:

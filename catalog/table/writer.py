@@ -13,13 +13,7 @@ from catalog.errors import CatalogError, CommitFailed, GaveUp, OutcomeUnknown
 from catalog.model import Caller
 from catalog.table.failures import Failure, classify, condition_of, marked
 from catalog.table.lock import TableLock
-from catalog.table.session import (
-    LARGE_STATEMENT,
-    LAST_VERSION,
-    SMALL_STATEMENT,
-    USER_METADATA,
-    tune,
-)
+from catalog.table.session import LAST_VERSION, USER_METADATA, Tuning, tune
 from catalog.table.statements import Statement
 from catalog.table.store import Store
 from catalog.waiting import Deadline, Surroundings
@@ -58,12 +52,12 @@ class Writer:
     """Runs statements on one catalog until each is settled. Used by one thread at a time."""
 
     def __init__(
-        self, store: Store, lock: TableLock, surroundings: Surroundings, bulk_shuffles: str
+        self, store: Store, lock: TableLock, surroundings: Surroundings, tuning: Tuning
     ) -> None:
         self.store = store
         self._lock = lock
         self._surroundings = surroundings
-        self._large = {**LARGE_STATEMENT, "spark.sql.shuffle.partitions": bulk_shuffles}
+        self._tuning = tuning
 
     def commit(
         self,
@@ -123,7 +117,7 @@ class Writer:
         with self._lock.held(deadline), deadline.not_counting():
             session.conf.unset(LAST_VERSION)
             session.conf.set(USER_METADATA, metadata)
-            tune(session, self._large if statement.bulk else SMALL_STATEMENT)
+            tune(session, self._tuning.large if statement.bulk else self._tuning.small)
             view = f"strata_source_{self._surroundings.new_id()}"
             try:
                 if statement.source is not None:
@@ -136,7 +130,7 @@ class Writer:
                 # The next statement sets what it needs; a dead connection must not hide the error.
                 with suppress(Exception):
                     session.conf.unset(USER_METADATA)
-                    tune(session, {**LARGE_STATEMENT, "spark.sql.shuffle.partitions": "1"})
+                    tune(session, self._tuning.between)
                     session.catalog.dropTempView(view)
         if version is not None:
             return Executed(int(version), counts)

@@ -35,19 +35,23 @@ class Scale:
     growth: tuple[int, ...]
     judged: bool = True
 
+    def warm(self, rounds: int = 1) -> int:
+        """So many rounds to warm up; none where nothing is judged."""
+        return rounds if self.judged else 0
+
 
 SHORT = Scale(
     name="short",
     rounds=1,
     few_rounds=1,
     bulk=200,
-    many=2_000,
-    small=500,
-    schemas=20,
+    many=1_000,
+    small=200,
+    schemas=10,
     changes=20,
     orphans=20,
     seconds=2.0,
-    growth=(200, 400),
+    growth=(100, 200),
     judged=False,
 )
 FULL = Scale(

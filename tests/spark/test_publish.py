@@ -24,8 +24,26 @@ from catalog.errors import (
     InvalidSegment,
     SegmentConflict,
 )
+from catalog.publish.group import BULK
 from catalog.waiting import Surroundings
 from tests.unit.builders import segment
+
+
+def test_a_large_list_is_stored_as_small_ones_are(catalog: Catalog) -> None:
+    def made(number: int) -> Segment:
+        more: dict[str, Any] = {
+            "location": f"/d/{number}",
+            "size_bytes": number,
+            "starts_at": datetime(2024, 1, 1, tzinfo=UTC),
+        }
+        return Segment(f"orders/{number}", f"a INT, c{number % 3} INT", number, **more)
+
+    large = [made(number) for number in range(BULK)]
+    assert catalog.publish(large).inserted == BULK
+    # The digests that the engine computed are those of the segments.
+    again = catalog.publish([*large[:5], segment("orders/new")])
+    assert (again.inserted, again.existing) == (1, 5)
+    assert catalog.verify().ok
 
 
 def test_a_publish_says_what_it_inserted(catalog: Catalog) -> None:

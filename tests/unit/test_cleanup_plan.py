@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from catalog.cleanup import Candidate, Change, CleanupPlan, plan_cleanup
+from catalog.cleanup import BATCH, FEW, Candidate, Change, CleanupPlan, batches, plan_cleanup
 
 CUTOFF = 1_000_000
 AGES = {"older": CUTOFF - 1, "just": CUTOFF, "younger": CUTOFF + 1}
@@ -127,3 +127,27 @@ def test_the_plan_is_in_the_order_of_fingerprints_whatever_the_order_of_rows() -
 
 def test_no_candidates_call_for_nothing() -> None:
     assert plan_cleanup([], CUTOFF, 10) == CleanupPlan()
+
+
+# --- what goes into one commit -------------------------------------------------------------------
+
+
+def spread_out(count: int, buckets: int) -> list[Change]:
+    return [Change(f"f{number}", number % buckets, "c", "why") for number in range(count)]
+
+
+def test_nothing_to_do_is_no_commit() -> None:
+    assert batches([]) == []
+
+
+def test_a_few_changes_go_into_one_commit_wherever_they_are() -> None:
+    changes = spread_out(FEW, 16)
+    assert batches(changes) == [changes]
+
+
+def test_many_changes_go_bucket_by_bucket_and_none_is_lost() -> None:
+    changes = spread_out(3 * BATCH + 1, 2)
+    made = batches(changes)
+    assert [len({change.bucket for change in batch}) for batch in made] == [1, 1, 1, 1]
+    assert max(map(len, made)) == BATCH
+    assert sorted(c.fingerprint for b in made for c in b) == sorted(c.fingerprint for c in changes)

@@ -14,7 +14,6 @@ from catalog.described import INVALID, STAGED, STAGED_DDL, Describe
 from catalog.errors import InvalidInput
 from catalog.model import Kind, Segment
 from catalog.rows import (
-    Signed,
     entry_table,
     key_table,
     schema_bucket,
@@ -74,8 +73,8 @@ def of_kind(rows: list[dict[str, Any]], *kinds: str) -> list[dict[str, Any]]:
 
 def entries(*segments: Segment, buckets: int = 16) -> list[dict[str, Any]]:
     schemas = {made.schema.fingerprint: (made.schema, "ann") for made in segments}
-    signed = [Signed(made, "ann") for made in segments]
-    return entry_table(signed, schemas, buckets, "c1", NOON).to_pylist()
+    actors = ["ann"] * len(segments)
+    return entry_table(segments, actors, schemas, buckets, "c1", NOON).to_pylist()
 
 
 # --- the same rules ------------------------------------------------------------------------------
@@ -254,7 +253,7 @@ def test_a_publish_has_every_schema_once_and_every_segment() -> None:
     made = [segment(f"orders/{n}", ddl) for n, ddl in enumerate(["a INT", "b INT", "a int"])]
     given = batch(*made)
     schemas = {name: (schema, "bob") for name, schema in given.schemas.items()}
-    rows = entry_table(given.segments.values(), schemas, 16, "c1", NOON).to_pylist()
+    rows = entry_table(made, ["ann"] * 3, schemas, 16, "c1", NOON).to_pylist()
     a, b = Schema.of("a INT"), Schema.of("b INT")
     assert [(row["kind"], row["key"], row["fingerprint"], row["digest"]) for row in rows] == [
         ("schema", a.fingerprint, a.fingerprint, a.digest),
@@ -281,6 +280,13 @@ def test_a_row_holds_every_field_of_its_segment() -> None:
         "ends_at": None,
     }
     assert (row["datasource"], row["state"]) == ("o", None)
+
+
+def test_digests_of_segments_can_be_left_to_the_engine() -> None:
+    made = segment()
+    schemas = {made.schema.fingerprint: (made.schema, "ann")}
+    rows = entry_table([made], ["ann"], schemas, 16, "c1", NOON, digests=False).to_pylist()
+    assert [row["digest"] for row in rows] == [made.schema.digest, None]
 
 
 def test_a_publish_of_nothing_has_no_rows() -> None:
