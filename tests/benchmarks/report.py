@@ -123,5 +123,5 @@ def as_json(figure: Figure, judged: bool) -> dict[str, Any]:
         "verdict": figure.verdict(judged),
         "ours": figure.ours,
         "against": figure.against,
-        **figure.details,
+        "details": dict(figure.details),
     }
