@@ -75,10 +75,15 @@ def spread(timing: Timing) -> str:
     for unit, factor in (("s", 1.0), ("ms", 1e3), ("µs", 1e6), ("ns", 1e9)):
         if timing.median * factor >= 1 or unit == "ns":
             low, middle, high = (
-                f"{value * factor:.3g}" for value in (timing.low, timing.median, timing.high)
+                _digits(value * factor) for value in (timing.low, timing.median, timing.high)
             )
             return f"{middle} {unit} ({low}–{high})"
     raise AssertionError("unreachable")
+
+
+def _digits(value: float) -> str:
+    """Three digits, and never an exponent."""
+    return f"{value:.3g}" if value < 999.5 else f"{value:.0f}"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
