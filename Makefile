@@ -56,7 +56,7 @@ stress: $(READY)  ## long races and kills, and the whole Spark suite on Connect
 	STRATA_TEST_DEFAULTS=1 $(BIN)/python -m pytest tests/concurrency -m stress --timeout 3600
 	STRATA_TEST_DEFAULTS=1 STRATA_TEST_CONNECT=1 $(BIN)/python -m pytest tests/spark --timeout 3600
 
-bench: $(PEERS)  ## the figures: side by side, with goals and verdicts (about half an hour)
+bench: $(PEERS)  ## the figures: side by side, with goals and verdicts (about 45 minutes)
 	$(BIN)/python -m tests.benchmarks
 
 benchlong: $(PEERS)  ## the same with more rounds, up to 10 million segments
