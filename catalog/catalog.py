@@ -5,11 +5,11 @@ from __future__ import annotations
 import getpass
 import logging
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, cast
 
 from pyspark.sql import DataFrame
 
@@ -22,7 +22,7 @@ from catalog.drop import Dropper, select
 from catalog.errors import CatalogNotFound, InvalidInput, ReadOnly, UpgradeNeeded
 from catalog.model import Caller, DropResult, OnExisting, PublishResult, Segment, check_actor
 from catalog.publish.batch import batch_of
-from catalog.publish.frame import FramePublisher, check_staged, normalised
+from catalog.publish.frame import FramePublisher
 from catalog.publish.group import Publisher, PublishRequest
 from catalog.schema import Schema
 from catalog.schema.prefix import resolve_prefix
@@ -30,7 +30,7 @@ from catalog.table import opening, views
 from catalog.table.layout import LAYOUT, Layout
 from catalog.table.location import Location, literal
 from catalog.table.lock import TableLock
-from catalog.table.queue import CommitQueue, Request
+from catalog.table.queue import CommitQueue
 from catalog.table.session import own_session, release, tuning
 from catalog.table.staging import Staging
 from catalog.table.store import Store
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 AsOf = int | datetime | None
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -92,9 +91,15 @@ class Catalog:
             lambda: own_session(spark), opened.location, Staging.lock_file_of(local), tuned
         )
         self._queue = CommitQueue()
-        self._staging_queue = CommitQueue()
         self._publisher = Publisher(self._writer, opened.segment_buckets, surroundings)
-        self._frames = FramePublisher(self._writer, self._staging, surroundings)
+        self._frames = FramePublisher(
+            self._writer,
+            self._staging,
+            self._queue,
+            opened.segment_buckets,
+            settings.deadline,
+            surroundings,
+        )
         self._dropper = Dropper(self._writer, opened.segment_buckets, surroundings)
 
     @classmethod
@@ -206,45 +211,12 @@ class Catalog:
         who, why = self._caller(actor, reason)
         until = self._deadline(deadline)
         if isinstance(segments, DataFrame):
-            return self._publish_frame(segments, mode, Caller(who, why), until)
+            return self._frames.publish(segments, Caller(who, why), mode, until)
         batch = batch_of(segments, who, why)
         if not batch.segments:
             return PublishResult(self._store.head().version, "", (), 0, 0)
         result = self._queue.submit(PublishRequest(self._publisher, batch, until, mode))
         return cast(PublishResult, result)
-
-    def _publish_frame(
-        self, frame: DataFrame, mode: OnExisting, caller: Caller, deadline: Deadline
-    ) -> PublishResult:
-        rows = normalised(frame)
-        name = self._surroundings.new_id()
-        buckets = self._opened.segment_buckets
-        try:
-            self._alone(
-                lambda: self._staging.write(rows, name, buckets, deadline),
-                deadline,
-                self._staging_queue,
-            )
-            self._surroundings.at("publish.staged")
-            batch = check_staged(self._staging, name)
-            if batch is None:
-                return PublishResult(self._store.head().version, "", (), 0, 0)
-            counted = Caller(caller.actor, caller.reason, {"segments": batch.segments})
-            return self._alone(
-                lambda: self._frames.publish(batch, counted, mode, deadline), deadline
-            )
-        finally:
-            self._discard(name)
-
-    def _discard(self, name: str) -> None:
-        patience = Deadline(self._settings.deadline)
-        try:
-            self._alone(
-                lambda: self._staging.discard(name, patience), patience, self._staging_queue
-            )
-        except Exception as error:
-            # What was published is published; cleanup() sweeps what is left here.
-            log.warning("The staged batch %s could not be removed: %s", name, error)
 
     def drop(
         self,
@@ -269,7 +241,7 @@ class Catalog:
         self._check_writable()
         who, why = self._caller(actor, reason)
         until = self._deadline(deadline)
-        return self._alone(lambda: self._dropper.drop(selection, who, why, until), until)
+        return self._queue.alone(lambda: self._dropper.drop(selection, who, why, until), until)
 
     def cleanup(
         self,
@@ -298,14 +270,14 @@ class Catalog:
         until = self._deadline(deadline)
         cleaner = Cleaner(
             self._writer,
-            lambda work: self._alone(work, until),
+            lambda work: self._queue.alone(work, until),
             self._surroundings,
             Caller(who, why),
             until,
         )
         report = cleaner.clean(grace, limit, dry_run)
         if not dry_run:
-            self._alone(lambda: self._staging.sweep(until), until, self._staging_queue)
+            self._frames.sweep(until)
         return report
 
     def upgrade(self, *, dry_run: bool = False) -> UpgradeReport:
@@ -326,7 +298,7 @@ class Catalog:
                     session.sql(statement)
 
         until = self._deadline(None)
-        self._alone(run, until)
+        self._queue.alone(run, until)
         if place.path is None:
             views.create_views(session, place)
         opened = opening.find(session, place, self._layout)
@@ -446,16 +418,6 @@ class Catalog:
     def _view(self, name: str, as_of: AsOf) -> DataFrame:
         version = self._store.version_as_of(as_of)
         return self._spark.sql(views.query(name, self._store.pinned(version)))
-
-    def _alone(
-        self, work: Callable[[], T], deadline: Deadline, queue: CommitQueue | None = None
-    ) -> T:
-        """Runs work in the commit thread, by itself."""
-
-        def run(requests: Sequence[Request]) -> None:
-            requests[0].finish(work())
-
-        return cast(T, (queue or self._queue).submit(Request(run, deadline)))
 
     def _check_writable(self) -> None:
         if self._read_only:

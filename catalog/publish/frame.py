@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from catalog.described import INVALID
-from catalog.errors import DuplicateSegment, InvalidInput, InvalidSegment
+from catalog.errors import InvalidInput
 from catalog.model import Caller, Kind, OnExisting, PublishResult, micros
 from catalog.publish.batch import collision, conflict
 from catalog.publish.group import FIRST_REFUSAL
+from catalog.publish.staged import StagedBatch, check_staged
 from catalog.table.location import literal
+from catalog.table.queue import CommitQueue
 from catalog.table.staging import Staging
 from catalog.table.statements import (
-    Bounds,
-    Partition,
     Refuse,
     Statement,
     bounds_clause,
@@ -31,6 +30,8 @@ from catalog.waiting import Deadline, Surroundings
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+log = logging.getLogger(__name__)
 
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _OPTIONAL: dict[str, tuple[type[T.DataType], ...]] = {
@@ -103,76 +104,66 @@ def _optional(name: str, types: dict[str, T.DataType]) -> Column:
     return column.cast(_EMPTY[name]).alias(name)
 
 
-@dataclass(frozen=True)
-class StagedBatch:
-    """A batch that was staged and checked: what a statement has to know of it."""
-
-    name: str
-    segments: int
-    repeated: bool
-    partitions: frozenset[Partition]
-    bounds: Bounds
-    fingerprints: tuple[str, ...]
-
-
-def check_staged(staging: Staging, name: str) -> StagedBatch | None:
-    """Checks a staged batch; nothing if it is empty, an error if a row breaks a rule."""
-    kinds = (Kind.SEGMENT.value, Kind.SCHEMA.value)
-    figures = staging.figures(name, (*kinds, INVALID))
-    if figures[INVALID]["rows"]:
-        raise _invalid(figures[INVALID]["rows"], staging, name)
-    segments = figures[Kind.SEGMENT.value]["rows"]
-    if not segments:
-        return None
-    repeated, differing = staging.repeats(name)
-    if differing:
-        raise DuplicateSegment(
-            f"The frame holds segment ids more than once with different content, such as "
-            f"{', '.join(differing)}; give each once.",
-            segment_ids=differing,
-        )
-    schemas = staging.query(
-        name,
-        "SELECT key, count(DISTINCT digest) AS contents FROM {rows} WHERE kind = 'schema' "
-        "GROUP BY key ORDER BY key",
-    )
-    for row in schemas:
-        if row["contents"] > 1:
-            raise collision(row["key"])
-    return StagedBatch(
-        name=name,
-        segments=segments - repeated,
-        repeated=repeated > 0,
-        partitions=frozenset((kind, b) for kind in kinds for b in figures[kind]["buckets"]),
-        bounds={kind: (figures[kind]["low"], figures[kind]["high"]) for kind in kinds},
-        fingerprints=tuple(row["key"] for row in schemas),
-    )
-
-
-def _invalid(count: int, staging: Staging, name: str) -> InvalidSegment:
-    rows = staging.query(
-        name, "SELECT key, payload FROM {rows} WHERE kind = 'invalid' ORDER BY key LIMIT 5"
-    )
-    examples = "; ".join(f"{row['key']!r} {row['payload']}" for row in rows)
-    return InvalidSegment(
-        f"{count} rows of the frame break a rule and nothing was written: {examples}.",
-        count=count,
-        segment_ids=tuple(row["key"] for row in rows),
-    )
-
-
 class FramePublisher:
-    """Merges one staged batch into the catalog."""
+    """Stages a frame, checks it there, merges it and clears it away.
 
-    def __init__(self, writer: Writer, staging: Staging, surroundings: Surroundings) -> None:
+    `commits` is the queue of the catalog's commits. Staging has one of its own: a long write must
+    not hold up small publishes. `patience` is how many seconds clearing away may wait for others.
+    """
+
+    def __init__(
+        self,
+        writer: Writer,
+        staging: Staging,
+        commits: CommitQueue,
+        buckets: int,
+        patience: float,
+        surroundings: Surroundings,
+    ) -> None:
         self._writer = writer
         self._staging = staging
+        self._patience = patience
+        self._commits = commits
+        self._stagings = CommitQueue()
+        self._buckets = buckets
         self._surroundings = surroundings
 
     def publish(
+        self, frame: DataFrame, caller: Caller, mode: OnExisting, deadline: Deadline
+    ) -> PublishResult:
+        """Publishes all rows of a frame or none; the modes are those of `Catalog.publish`."""
+        rows = normalised(frame)
+        name = self._surroundings.new_id()
+        try:
+            self._stagings.alone(
+                lambda: self._staging.write(rows, name, self._buckets, deadline), deadline
+            )
+            self._surroundings.at("publish.staged")
+            batch = check_staged(self._staging, name)
+            if batch is None:
+                return PublishResult(self._writer.store.head().version, "", (), 0, 0)
+            counted = Caller(caller.actor, caller.reason, {"segments": batch.segments})
+            return self._commits.alone(
+                lambda: self._publish(batch, counted, mode, deadline), deadline
+            )
+        finally:
+            self._discard(name)
+
+    def sweep(self, deadline: Deadline) -> None:
+        """Clears away what others staged long ago and left."""
+        self._stagings.alone(lambda: self._staging.sweep(deadline), deadline)
+
+    def _discard(self, name: str) -> None:
+        patience = Deadline(self._patience)
+        try:
+            self._stagings.alone(lambda: self._staging.discard(name, patience), patience)
+        except Exception as error:
+            # What was published is published; a clean-up sweeps what is left here.
+            log.warning("The staged batch %s could not be removed: %s", name, error)
+
+    def _publish(
         self, batch: StagedBatch, caller: Caller, mode: OnExisting, deadline: Deadline
     ) -> PublishResult:
-        """Runs in the commit thread; the modes are those of `Catalog.publish`."""
         commit_id = self._surroundings.new_id()
         refuse = FIRST_REFUSAL[mode]
         replacing = False

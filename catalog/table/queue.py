@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from enum import Enum, auto
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from catalog.errors import CatalogError
 from catalog.waiting import Deadline
+
+T = TypeVar("T")
 
 
 class _State(Enum):
@@ -106,6 +108,14 @@ class CommitQueue:
             self._interrupted(request, interrupt)
             raise
         return request.outcome()
+
+    def alone(self, work: Callable[[], T], deadline: Deadline) -> T:
+        """Runs work in the queue's thread, by itself, and returns or raises its outcome."""
+
+        def run(requests: Sequence[Request]) -> None:
+            requests[0].finish(work())
+
+        return cast(T, self.submit(Request(run, deadline)))
 
     def _interrupted(self, request: Request, interrupt: BaseException) -> None:
         """Waits for what runs, so that the caller can be told the truth; a second one does not."""

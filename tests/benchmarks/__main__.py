@@ -6,6 +6,7 @@ import argparse
 import os
 import platform
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -43,6 +44,8 @@ PARTS = (*FIGURES, "growth", "peers")
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs what the arguments choose; what fails is reported at the end and gives 1."""
     options = _parser().parse_args(argv)
+    # A run that is ended stops the servers that it started and removes its folder.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     run = _Run(SCALES[options.scale], options.out)
     run.measure(options.only or PARTS)
     run.write()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from catalog import Catalog, Settings
+from catalog import Catalog, Settings, cleanup
 from catalog.errors import SegmentConflict
 from catalog.rows import schema_bucket, segment_bucket
 from catalog.table.layout import DEFAULT_SEGMENT_BUCKETS
@@ -95,6 +95,29 @@ def test_a_publish_under_a_running_purge_brings_its_schema_itself(free: Open, ga
     assert [c.fingerprint for c in cleanup.result.purged] == [schema]
     assert publisher.cache().schema_of("orders/1").ddl == "a INT"
     assert_promises(publisher)
+
+
+def test_a_cleaner_plans_again_when_another_has_retired_what_it_had_planned(
+    free: Open, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cleanup, "FEW", 0)  # a commit for each bucket
+    quick = free()
+    ddls = [f"c{number} INT" for number in range(4)]
+    quick.publish([segment(f"gone/{ddl[1]}", ddl) for ddl in ddls])
+    quick.drop(datasource="gone")
+    by_bucket = sorted((schema_bucket(fingerprint(ddl)), fingerprint(ddl)) for ddl in ddls)
+    assert len({bucket for bucket, _ in by_bucket}) == 4
+    slow = free(gate.between("cleanup.batch"))
+    first = Side(lambda: slow.cleanup(grace=NOW))
+    gate.await_reached()
+    # Between the first commit of one cleaner and its second, the other does all the rest.
+    second = quick.cleanup(grace=NOW)
+    gate.open()
+    names = [name for _, name in by_bucket]
+    assert [c.fingerprint for c in first.result.retired] == names[:1]
+    assert sorted(c.fingerprint for c in second.retired) == sorted(names[1:])
+    assert (quick.schemas().count(), quick.retired_schemas().count()) == (0, 3)
+    assert_promises(quick)
 
 
 def test_a_purge_leaves_a_row_alone_that_was_retired_again_meanwhile(

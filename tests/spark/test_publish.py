@@ -217,7 +217,7 @@ class _Together:
             release.wait(60)
 
         deadline = self._catalog._deadline(60)
-        threads = [threading.Thread(target=self._catalog._alone, args=(hold, deadline))]
+        threads = [threading.Thread(target=self._catalog._queue.alone, args=(hold, deadline))]
         threads[0].start()
         running.wait(60)
         for number, batch in enumerate(batches):

@@ -1,0 +1,70 @@
+"""A batch of a frame's rows in the staging table, checked there before it is merged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from catalog.described import INVALID
+from catalog.errors import DuplicateSegment, InvalidSegment
+from catalog.model import Kind
+from catalog.publish.batch import collision
+from catalog.table.staging import Staging
+from catalog.table.statements import Bounds, Partition
+
+
+@dataclass(frozen=True)
+class StagedBatch:
+    """A batch that was staged and checked: what a statement has to know of it."""
+
+    name: str
+    segments: int
+    repeated: bool
+    partitions: frozenset[Partition]
+    bounds: Bounds
+    fingerprints: tuple[str, ...]
+
+
+def check_staged(staging: Staging, name: str) -> StagedBatch | None:
+    """Checks a staged batch; nothing if it is empty, an error if a row breaks a rule."""
+    kinds = (Kind.SEGMENT.value, Kind.SCHEMA.value)
+    figures = staging.figures(name, (*kinds, INVALID))
+    if figures[INVALID]["rows"]:
+        raise _invalid(figures[INVALID]["rows"], staging, name)
+    segments = figures[Kind.SEGMENT.value]["rows"]
+    if not segments:
+        return None
+    repeated, differing = staging.repeats(name)
+    if differing:
+        raise DuplicateSegment(
+            f"The frame holds segment ids more than once with different content, such as "
+            f"{', '.join(differing)}; give each once.",
+            segment_ids=differing,
+        )
+    schemas = staging.query(
+        name,
+        "SELECT key, count(DISTINCT digest) AS contents FROM {rows} WHERE kind = 'schema' "
+        "GROUP BY key ORDER BY key",
+    )
+    for row in schemas:
+        if row["contents"] > 1:
+            raise collision(row["key"])
+    return StagedBatch(
+        name=name,
+        segments=segments - repeated,
+        repeated=repeated > 0,
+        partitions=frozenset((kind, b) for kind in kinds for b in figures[kind]["buckets"]),
+        bounds={kind: (figures[kind]["low"], figures[kind]["high"]) for kind in kinds},
+        fingerprints=tuple(row["key"] for row in schemas),
+    )
+
+
+def _invalid(count: int, staging: Staging, name: str) -> InvalidSegment:
+    rows = staging.query(
+        name, "SELECT key, payload FROM {rows} WHERE kind = 'invalid' ORDER BY key LIMIT 5"
+    )
+    examples = "; ".join(f"{row['key']!r} {row['payload']}" for row in rows)
+    return InvalidSegment(
+        f"{count} rows of the frame break a rule and nothing was written: {examples}.",
+        count=count,
+        segment_ids=tuple(row["key"] for row in rows),
+    )
