@@ -22,7 +22,7 @@ $(READY): setup.cfg pyproject.toml
 	@command -v java >/dev/null || { echo "Java 17 is needed on the PATH"; exit 1; }
 	@echo "Creating $(VENV) and installing pyspark, delta-spark and the tools (about 500 MB) …"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable '.[spark,connect,dev]'
+	$(BIN)/python -m pip install --quiet --editable '.[spark,connect,shell,dev]'
 	@touch $@
 
 # What only the benchmarks need: other stores to compare with, and what draws the plot.
@@ -31,7 +31,7 @@ $(PEERS): $(READY)
 	@touch $@
 
 demo: $(READY)  ## build a small local catalog and show every step
-	$(BIN)/python jobs/demo.py
+	$(BIN)/strata demo
 
 lint: $(READY)  ## ruff and mypy
 	$(BIN)/ruff check .

@@ -6,8 +6,12 @@ from catalog.catalog import Catalog, UpgradeReport
 from catalog.cleanup import CleanupReport
 from catalog.config import Settings
 from catalog.errors import CatalogError
+from catalog.maintain import MaintainReport
 from catalog.model import DropResult, PublishResult, Segment
+from catalog.progress import Step
 from catalog.schema import Schema
+from catalog.stats import Stats
+from catalog.table.runs import Run
 from catalog.verify import VerifyReport, Violation
 
 __all__ = [
@@ -17,11 +21,15 @@ __all__ = [
     "CleanupReport",
     "DropResult",
     "Handle",
+    "MaintainReport",
     "Poll",
     "PublishResult",
+    "Run",
     "Schema",
     "Segment",
     "Settings",
+    "Stats",
+    "Step",
     "UpgradeReport",
     "VerifyReport",
     "Violation",

@@ -14,23 +14,29 @@ from typing import TYPE_CHECKING, cast
 from pyspark.sql import DataFrame
 
 from catalog import cleanup as cleaning
+from catalog import maintain as maintaining
 from catalog.cache.cache import Cache
 from catalog.cache.loader import Loader, only
 from catalog.cleanup import Cleaner, CleanupReport
 from catalog.config import Settings
 from catalog.drop import Dropper, select
 from catalog.errors import CatalogNotFound, InvalidInput, ReadOnly, UpgradeNeeded
+from catalog.frames import Frames
+from catalog.maintain import Maintainer, MaintainReport, check_retention
 from catalog.model import Caller, DropResult, OnExisting, PublishResult, Segment, check_actor
+from catalog.progress import Progress, silent
 from catalog.publish.batch import batch_of
 from catalog.publish.frame import FramePublisher
 from catalog.publish.group import Publisher, PublishRequest
 from catalog.schema import Schema
 from catalog.schema.prefix import resolve_prefix
-from catalog.table import opening, views
+from catalog.stats import Stats, stats_of
+from catalog.table import functions, opening, views
 from catalog.table.layout import LAYOUT, Layout
 from catalog.table.location import Location, literal
 from catalog.table.lock import TableLock
 from catalog.table.queue import CommitQueue
+from catalog.table.runs import Run, RunLog
 from catalog.table.session import own_session, release, tuning
 from catalog.table.staging import Staging
 from catalog.table.store import Store
@@ -43,8 +49,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-AsOf = int | datetime | None
-
 
 @dataclass(frozen=True)
 class UpgradeReport:
@@ -56,7 +60,7 @@ class UpgradeReport:
     dry_run: bool = False
 
 
-class Catalog:
+class Catalog(Frames):
     """A catalog of segments and their schemas, kept in one Delta table.
 
     Open one with `Catalog.open`. Calls from many threads are welcome: publishes that wait at the
@@ -72,6 +76,7 @@ class Catalog:
         settings: Settings,
         surroundings: Surroundings,
         actor: str,
+        run_id: str,
         read_only: bool,
     ) -> None:
         """Used by `open`."""
@@ -81,6 +86,7 @@ class Catalog:
         self._settings = settings
         self._surroundings = surroundings
         self._actor = actor
+        self._run_id = run_id
         self._read_only = read_only
         self._store = Store(session, opened.location)
         local = opened.detail.path if settings.file_lock else None
@@ -89,6 +95,9 @@ class Catalog:
         self._writer = Writer(self._store, self._lock, surroundings, tuned)
         self._staging = Staging(
             lambda: own_session(spark), opened.location, Staging.lock_file_of(local), tuned
+        )
+        self._run_log = RunLog(
+            lambda: own_session(spark), opened.location, local, surroundings, tuned
         )
         self._queue = CommitQueue()
         self._publisher = Publisher(self._writer, opened.segment_buckets, surroundings)
@@ -109,7 +118,9 @@ class Catalog:
         location: str | os.PathLike[str],
         *,
         read_only: bool = False,
+        create: bool = True,
         actor: str | None = None,
+        run_id: str = "",
         settings: Settings | None = None,
         surroundings: Surroundings | None = None,
         layout: Layout = LAYOUT,
@@ -120,19 +131,21 @@ class Catalog:
             spark: a session with Delta; it is never changed.
             location: a path (`/data/meta`, `s3://bucket/meta`) or a schema name (`main.meta`).
             read_only: never write; a catalog that is not there is an error.
+            create: create the catalog if there is none; otherwise that is an error.
             actor: who changes are recorded for, unless a call says otherwise.
+            run_id: the run of a job that changes belong to; it stands in their commits' metadata.
             settings: see `Settings`.
             surroundings: clock, ids and pauses, for tests.
             layout: the table layout that this code knows, for tests.
         """
         settings = settings or Settings()
-        place = Location.parse(location)
         session = own_session(spark)
+        place = opening.absolute(session, Location.parse(location))
         opened = opening.find(session, place, layout)
         if opened is None:
-            if read_only:
+            if read_only or not create:
                 raise CatalogNotFound(
-                    f"There is no catalog at {place}, and read_only=True does not create one.",
+                    f"There is no catalog at {place}, and it is not to be created here.",
                     location=str(place),
                 )
             opened = opening.create(
@@ -145,6 +158,7 @@ class Catalog:
             )
             if opened.location.path is None:
                 views.create_views(session, opened.location, replace=False)
+                functions.create_functions(session, opened.location, replace=False)
         if opened.layout_found < layout.number:
             log.warning(
                 "The catalog at %s has layout %d and this release writes layout %d: it can be "
@@ -160,7 +174,8 @@ class Catalog:
             layout,
             settings,
             surroundings or Surroundings(),
-            check_actor("actor", actor if actor is not None else _user()),
+            check_actor("actor", actor if actor is not None else user()),
+            check_actor("run_id", run_id),
             read_only,
         )
 
@@ -170,6 +185,7 @@ class Catalog:
     def close(self) -> None:
         """Ends the catalog's own sessions; on classic Spark there is nothing to end."""
         self._staging.close()
+        self._run_log.close()
         release(self._store.session)
 
     def __enter__(self) -> Catalog:
@@ -193,6 +209,7 @@ class Catalog:
         actor: str | None = None,
         reason: str = "",
         deadline: float | None = None,
+        progress: Progress = silent,
     ) -> PublishResult:
         """Makes segments and their schemas visible, all of them or none.
 
@@ -205,14 +222,15 @@ class Catalog:
             actor: who publishes.
             reason: why; both stand in the commit's user metadata.
             deadline: seconds to wait for others before giving up.
+            progress: is told of each step of publishing a DataFrame.
         """
         self._check_writable()
         mode = _mode(on_existing)
-        who, why = self._caller(actor, reason)
+        caller = self._caller(actor, reason)
         until = self._deadline(deadline)
         if isinstance(segments, DataFrame):
-            return self._frames.publish(segments, Caller(who, why), mode, until)
-        batch = batch_of(segments, who, why)
+            return self._frames.publish(segments, caller, mode, until, progress)
+        batch = batch_of(segments, caller)
         if not batch.segments:
             return PublishResult(self._store.head().version, "", (), 0, 0)
         result = self._queue.submit(PublishRequest(self._publisher, batch, until, mode))
@@ -239,9 +257,9 @@ class Catalog:
         if dry_run:
             return self._dropper.count(selection)
         self._check_writable()
-        who, why = self._caller(actor, reason)
+        caller = self._caller(actor, reason)
         until = self._deadline(deadline)
-        return self._queue.alone(lambda: self._dropper.drop(selection, who, why, until), until)
+        return self._queue.alone(lambda: self._dropper.drop(selection, caller, until), until)
 
     def cleanup(
         self,
@@ -252,6 +270,7 @@ class Catalog:
         actor: str | None = None,
         reason: str = "",
         deadline: float | None = None,
+        progress: Progress = silent,
     ) -> CleanupReport:
         """Retires schemas that nothing uses, and purges those that were retired long enough ago.
 
@@ -263,22 +282,76 @@ class Catalog:
             actor: who cleans up.
             reason: why.
             deadline: seconds to wait for others before giving up.
+            progress: is told of each step.
         """
         if not dry_run:
             self._check_writable()
-        who, why = self._caller(actor, reason)
         until = self._deadline(deadline)
         cleaner = Cleaner(
             self._writer,
             lambda work: self._queue.alone(work, until),
             self._surroundings,
-            Caller(who, why),
+            self._caller(actor, reason),
             until,
+            progress,
         )
         report = cleaner.clean(grace, limit, dry_run)
         if not dry_run:
             self._frames.sweep(until)
         return report
+
+    def maintain(
+        self,
+        *,
+        optimize: bool = True,
+        vacuum: bool = True,
+        retain: timedelta | None = None,
+        poller_lag: timedelta = maintaining.DEFAULT_POLLER_LAG,
+        cut_off_pollers: bool = False,
+        dry_run: bool = False,
+        actor: str | None = None,
+        reason: str = "",
+        deadline: float | None = None,
+        progress: Progress = silent,
+    ) -> MaintainReport:
+        """Compacts the table, sorted so that publishing reads few files, and removes old files.
+
+        Args:
+            optimize: rewrite partitions that have many small files.
+            vacuum: remove files that no version within the retention needs.
+            retain: set the retention, for this time and from now on; the table's own if not given.
+            poller_lag: how far behind a poller may be. A shorter retention is refused, because such
+                a poller would have to load everything anew.
+            cut_off_pollers: allow it all the same.
+            dry_run: only say what would be done.
+            actor: who maintains.
+            reason: why.
+            deadline: seconds to wait for others before giving up.
+            progress: is told of each step.
+        """
+        if not dry_run:
+            self._check_writable()
+        until = self._deadline(deadline)
+        maintainer = Maintainer(
+            self._writer,
+            lambda work: self._queue.alone(work, until),
+            self._surroundings,
+            self._caller(actor, reason),
+            until,
+            progress,
+        )
+        retention = maintainer.retention() if retain is None else retain
+        check_retention(retention, poller_lag, cut_off_pollers)
+        beside = [self._run_log.writer] if self._run_log.exists() else []
+        staging = self._staging.writer(self._surroundings)
+        return maintainer.maintain(
+            retention, [*beside, *([staging] if staging else [])], optimize, vacuum, dry_run
+        )
+
+    def record(self, run: Run, *, deadline: float | None = None) -> None:
+        """Records a run of a job in the `runs` table, in place of what was recorded of it."""
+        self._check_writable()
+        self._run_log.record(run, self._deadline(deadline))
 
     def upgrade(self, *, dry_run: bool = False) -> UpgradeReport:
         """Brings a table with an older layout up to the one that this release writes."""
@@ -301,6 +374,7 @@ class Catalog:
         self._queue.alone(run, until)
         if place.path is None:
             views.create_views(session, place)
+            functions.create_functions(session, place)
         opened = opening.find(session, place, self._layout)
         assert opened is not None
         self._opened = opened
@@ -317,6 +391,10 @@ class Catalog:
     def version(self) -> int:
         """The newest version of the table."""
         return self._store.head().version
+
+    def stats(self, *, version: int | None = None) -> Stats:
+        """The catalog in figures, at the newest version or another."""
+        return stats_of(self._store, self._store.version_as_of(version))
 
     def cache(self, *, datasources: Sequence[str] | None = None, load: bool = True) -> Cache:
         """A snapshot in memory for lookups, of everything or of some datasources.
@@ -345,79 +423,29 @@ class Catalog:
         found = {row["key"]: row["payload"] for row in rows}
         return Schema.from_payload(found[resolve_prefix(beginning, found)])
 
-    def verify(self, *, version: int | None = None, since: int | None = None) -> VerifyReport:
+    def verify(
+        self,
+        *,
+        version: int | None = None,
+        since: int | None = None,
+        progress: Progress = silent,
+    ) -> VerifyReport:
         """Checks the promises I1 to I6.
 
         Args:
             version: the version to check; the newest if not given.
             since: check every version from this one on too, by one replay of the change feed.
+            progress: is told of each check.
         """
         last = self._store.version_as_of(version)
         if since is not None:
             self._store.version_as_of(since)
             if since > last:
                 raise InvalidInput(f"since {since} is after version {last}.", since=since)
-        return Verifier(self._store, self._opened.segment_buckets).verify(last, since)
-
-    def history(self, limit: int = 20) -> DataFrame:
-        """The newest commits: version, time, verb, actors and reasons of the callers, commit id."""
-        callers = (
-            "from_json(get_json_object(userMetadata, '$.callers'), "
-            "'ARRAY<STRUCT<actor: STRING, reason: STRING>>')"
-        )
-        bound = f" LIMIT {int(limit)}"
-        return self._spark.sql(f"DESCRIBE HISTORY {self._store.relation}{bound}").selectExpr(
-            "version",
-            "timestamp",
-            "coalesce(get_json_object(userMetadata, '$.verb'), lower(operation)) AS verb",
-            f"{callers}.actor AS actors",
-            f"{callers}.reason AS reasons",
-            "get_json_object(userMetadata, '$.commit') AS commit_id",
-        )
-
-    def schemas(self, as_of: AsOf = None) -> DataFrame:
-        """Live schemas, now or as of a version or a time; the frame is pinned to that version."""
-        return self._view("schemas", as_of)
-
-    def schema_columns(self, as_of: AsOf = None) -> DataFrame:
-        """Columns of live schemas, nested ones by path."""
-        return self._view("schema_columns", as_of)
-
-    def segments(self, as_of: AsOf = None) -> DataFrame:
-        """Segments, now or as of a version or a time."""
-        return self._view("segments", as_of)
-
-    def segment_schemas(self, as_of: AsOf = None) -> DataFrame:
-        """Segments with the definitions of their schemas."""
-        return self._view("segment_schemas", as_of)
-
-    def datasources(self, as_of: AsOf = None) -> DataFrame:
-        """Datasources with counts of segments, schemas and rows."""
-        return self._view("datasources", as_of)
-
-    def orphan_schemas(self, as_of: AsOf = None) -> DataFrame:
-        """Live schemas that nothing refers to."""
-        return self._view("orphan_schemas", as_of)
-
-    def retired_schemas(self, as_of: AsOf = None) -> DataFrame:
-        """Schemas on their way out."""
-        return self._view("retired_schemas", as_of)
-
-    def create_views(self, prefix: str = "") -> list[str]:
-        """Makes the views available to SQL and returns their names.
-
-        For a path they are temporary views of the given session; in a schema they are persistent,
-        and exist since its creation.
-        """
-        if self.location.path is None:
-            self._check_writable()
-        return views.create_views(self._spark, self.location, prefix)
+        verifier = Verifier(self._store, self._opened.segment_buckets, progress)
+        return verifier.verify(last, since)
 
     # --- inside -----------------------------------------------------------------------------------
-
-    def _view(self, name: str, as_of: AsOf) -> DataFrame:
-        version = self._store.version_as_of(as_of)
-        return self._spark.sql(views.query(name, self._store.pinned(version)))
 
     def _check_writable(self) -> None:
         if self._read_only:
@@ -429,10 +457,11 @@ class Catalog:
                 location=str(self.location),
             )
 
-    def _caller(self, actor: str | None, reason: str) -> tuple[str, str]:
-        return (
+    def _caller(self, actor: str | None, reason: str) -> Caller:
+        return Caller(
             check_actor("actor", self._actor if actor is None else actor),
             check_actor("reason", reason),
+            self._run_id,
         )
 
     def _deadline(self, seconds: float | None) -> Deadline:
@@ -449,7 +478,8 @@ def _mode(on_existing: str) -> OnExisting:
         ) from None
 
 
-def _user() -> str:
+def user() -> str:
+    """Whoever runs this process."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):

@@ -8,7 +8,7 @@ seen by the restore that follows it; one that commits after it carries the schem
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -16,6 +16,7 @@ from typing import Any
 
 from catalog.errors import InvalidInput
 from catalog.model import Caller, Kind, micros
+from catalog.progress import Progress, Step, silent
 from catalog.publish.batch import collision
 from catalog.rows import key_table
 from catalog.table.location import literal
@@ -143,6 +144,7 @@ class Cleaner:
         surroundings: Surroundings,
         caller: Caller,
         deadline: Deadline,
+        progress: Progress = silent,
     ) -> None:
         self._writer = writer
         self._store = writer.store
@@ -150,6 +152,7 @@ class Cleaner:
         self._surroundings = surroundings
         self._caller = caller
         self._deadline = deadline
+        self._progress = progress
         self._retries = 0
 
     def clean(self, grace: timedelta, limit: int, dry_run: bool) -> CleanupReport:
@@ -187,6 +190,14 @@ class Cleaner:
         ).toArrow()
         return version, plan_cleanup((Candidate(**row) for row in rows.to_pylist()), cutoff, limit)
 
+    def _told(self, what: str, todo: Sequence[Sequence[Change]]) -> Iterator[Sequence[Change]]:
+        """Goes through the batches and says how far it has come."""
+        done, total = 0, sum(map(len, todo))
+        for batch in todo:
+            self._progress(Step(what, done, total))
+            yield batch
+            done += len(batch)
+
     def _commit(self, make: Callable[[str], Statement], verb: str) -> Executed:
         commit_id = self._surroundings.new_id()
         executed = self._run(
@@ -199,7 +210,7 @@ class Cleaner:
 
     def _restore(self, version: int, changes: Sequence[Change]) -> tuple[Change, ...]:
         done: list[Change] = []
-        for batch in batches(changes):
+        for batch in self._told("restore", batches(changes)):
             try:
                 executed = self._commit(partial(self._restoring, version, batch), "restore")
             except RefusedByCheck as refusal:
@@ -231,7 +242,7 @@ class Cleaner:
 
     def _purge(self, changes: Sequence[Change]) -> tuple[Change, ...]:
         done: list[Change] = []
-        for batch in batches(changes):
+        for batch in self._told("purge", batches(changes)):
             executed = self._commit(partial(self._purging, batch), "purge")
             done += self._done(executed, batch, "num_deleted_rows", "delete")
         return tuple(done)
@@ -253,6 +264,7 @@ class Cleaner:
         todo = batches(changes)
         while todo:
             batch = todo[0]
+            self._progress(Step("retire", len(done), len(done) + sum(map(len, todo))))
             try:
                 executed = self._commit(partial(self._retiring, batch), "retire")
             except RefusedByCheck as refusal:

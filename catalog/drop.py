@@ -112,7 +112,7 @@ class Dropper:
         found = int(rows.collect()[0]["n"])
         return DropResult(version, "", found, self._absent(selection, found), dry_run=True)
 
-    def drop(self, selection: Selection, actor: str, reason: str, deadline: Deadline) -> DropResult:
+    def drop(self, selection: Selection, caller: Caller, deadline: Deadline) -> DropResult:
         """Runs in the commit thread."""
         store = self._writer.store
         if selection.ids == ():
@@ -122,7 +122,7 @@ class Dropper:
             lambda _: self._statement(selection),
             commit_id,
             "drop",
-            lambda: [Caller(actor, reason)],
+            lambda: [caller],
             deadline,
         )
         if executed.version is None:

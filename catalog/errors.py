@@ -103,6 +103,12 @@ class ReadOnly(CatalogError):
     condition = "READ_ONLY"
 
 
+class RetentionTooShort(CatalogError):
+    """Maintenance would remove what a poller may still need; nothing was removed."""
+
+    condition = "RETENTION_TOO_SHORT"
+
+
 class UnsuitableSession(CatalogError):
     """The Spark session refuses a setting that the catalog relies on, or lacks Delta."""
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -105,6 +105,11 @@ def micros(moment: datetime) -> int:
     return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
 
 
+def from_micros(micros_since: int) -> datetime:
+    """The moment so many microseconds after 1970, in UTC."""
+    return _EPOCH + timedelta(microseconds=micros_since)
+
+
 def check_segment_id(segment_id: Any) -> None:
     """Raises `InvalidSegment` unless the id is `datasource/name` within the limits."""
     if not isinstance(segment_id, str):
@@ -195,11 +200,21 @@ def _check_interval(starts_at: Any, ends_at: Any, segment_id: str) -> None:
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asked for a change and why, as it stands in the commit's user metadata."""
+    """Who asked for a change, why and in which run, as it stands in the commit's user metadata."""
 
     actor: str
     reason: str = ""
+    run_id: str = ""
     figures: Mapping[str, int] = field(default_factory=dict)
+
+    def counting(self, **figures: int) -> Caller:
+        """The same caller with figures of what it asked for."""
+        return replace(self, figures=figures)
+
+    def told(self) -> dict[str, Any]:
+        """What the metadata says of the caller; the run only where there is one."""
+        run = {"run": self.run_id} if self.run_id else {}
+        return {"actor": self.actor, "reason": self.reason, **run, **self.figures}
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from jobs.local import start as start_local
+from catalog.cli.session import start as start_local
 
 ROOT = Path(__file__).resolve().parent.parent
 CONNECT = os.environ.get("STRATA_TEST_CONNECT") == "1"
@@ -32,4 +32,4 @@ def start(
 ) -> SparkSession:
     """A new session for tests; with `defaults`, one as users have it."""
     settings = {"spark.master": master, **({} if defaults else QUICK), **more}
-    return start_local("strata-tests", connect, **settings)
+    return start_local("strata-tests", connect=connect, **settings)

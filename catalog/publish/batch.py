@@ -25,7 +25,7 @@ class Batch:
         return tuple(self.schemas)
 
 
-def batch_of(segments: Iterable[Segment], actor: str, reason: str) -> Batch:
+def batch_of(segments: Iterable[Segment], caller: Caller) -> Batch:
     """Checks a list of segments and brings it into the form that is published."""
     given = list(segments)
     strangers = set(map(type, given)) - {Segment}
@@ -44,7 +44,7 @@ def batch_of(segments: Iterable[Segment], actor: str, reason: str) -> Batch:
     if len(by_id) < len(given):
         _check_repeated(given, by_id)
     ordered = {segment.id: by_id[segment.id] for segment in given}
-    return Batch(ordered, schemas, Caller(actor, reason, {"segments": len(ordered)}))
+    return Batch(ordered, schemas, caller.counting(segments=len(ordered)))
 
 
 def _check_repeated(given: Sequence[Segment], first: Mapping[str, Segment]) -> None:

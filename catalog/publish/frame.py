@@ -11,6 +11,7 @@ from pyspark.sql import types as T
 
 from catalog.errors import InvalidInput
 from catalog.model import Caller, Kind, OnExisting, PublishResult, micros
+from catalog.progress import Progress, Step, silent
 from catalog.publish.batch import collision, conflict
 from catalog.publish.group import FIRST_REFUSAL
 from catalog.publish.staged import StagedBatch, check_staged
@@ -129,20 +130,28 @@ class FramePublisher:
         self._surroundings = surroundings
 
     def publish(
-        self, frame: DataFrame, caller: Caller, mode: OnExisting, deadline: Deadline
+        self,
+        frame: DataFrame,
+        caller: Caller,
+        mode: OnExisting,
+        deadline: Deadline,
+        progress: Progress = silent,
     ) -> PublishResult:
         """Publishes all rows of a frame or none; the modes are those of `Catalog.publish`."""
         rows = normalised(frame)
         name = self._surroundings.new_id()
         try:
+            progress(Step("publish: describe and stage", 0, 3))
             self._stagings.alone(
                 lambda: self._staging.write(rows, name, self._buckets, deadline), deadline
             )
             self._surroundings.at("publish.staged")
+            progress(Step("publish: check", 1, 3))
             batch = check_staged(self._staging, name)
             if batch is None:
                 return PublishResult(self._writer.store.head().version, "", (), 0, 0)
-            counted = Caller(caller.actor, caller.reason, {"segments": batch.segments})
+            progress(Step("publish: commit", 2, 3))
+            counted = caller.counting(segments=batch.segments)
             return self._commits.alone(
                 lambda: self._publish(batch, counted, mode, deadline), deadline
             )

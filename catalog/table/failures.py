@@ -38,6 +38,15 @@ def condition_of(error: BaseException) -> str:
     return (getter() or "") if callable(getter) else ""
 
 
+def first_line(error: BaseException) -> str:
+    """What went wrong, without the stack of the JVM: the cause, where there is one."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    causes = [line for line in lines if line.startswith("Caused by: ")]
+    if causes:
+        return causes[-1].removeprefix("Caused by: ")
+    return lines[0] if lines else repr(error)
+
+
 def sql_state_of(error: BaseException) -> str:
     """The SQLSTATE of the error, or an empty string."""
     getter = getattr(error, "getSqlState", None)

@@ -78,6 +78,11 @@ def _schema_parts(text: str) -> tuple[str, ...]:
     return tuple(parts)
 
 
+def is_relative(path: str) -> bool:
+    """True for a path that depends on the working directory or the user's home."""
+    return not path.startswith("/") and not _SCHEME.match(path)
+
+
 def local_path(uri: str) -> Path | None:
     """The local path behind a URI that Spark reported, with symbolic links resolved."""
     parts = urlsplit(uri)

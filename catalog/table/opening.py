@@ -23,7 +23,7 @@ from catalog.table.layout import (
     REQUIRED_PROPERTIES,
     Layout,
 )
-from catalog.table.location import Location, identifier, local_path
+from catalog.table.location import Location, identifier, is_relative, local_path
 from catalog.table.lock import TableLock
 from catalog.table.store import ENTRIES, Detail, read_detail
 from catalog.waiting import Deadline
@@ -65,6 +65,15 @@ class Opened:
     detail: Detail
     layout_found: int
     segment_buckets: int
+
+
+def absolute(session: SparkSession, location: Location) -> Location:
+    """The location with a relative path spelled out, which Delta does not find otherwise."""
+    if location.path is None or not is_relative(location.path):
+        return location
+    uri = _place(session, location)
+    local = local_path(uri)
+    return location.at(uri.removesuffix(f"/{ENTRIES}") if local is None else str(local.parent))
 
 
 def find(session: SparkSession, location: Location, layout: Layout) -> Opened | None:

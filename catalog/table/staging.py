@@ -18,7 +18,9 @@ from catalog.table.location import Location, literal
 from catalog.table.lock import TableLock
 from catalog.table.opening import create_table, table_exists
 from catalog.table.session import Tuning, release, tune
-from catalog.waiting import Deadline
+from catalog.table.store import Store
+from catalog.table.writer import Writer
+from catalog.waiting import Deadline, Surroundings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -58,6 +60,13 @@ class Staging:
         session = self._open_session()
         tune(session, self._tuning.large)
         return session
+
+    def writer(self, surroundings: Surroundings) -> Writer | None:
+        """For maintenance of the table, if there is one."""
+        if not table_exists(self._session, self._relation):
+            return None
+        store = Store(self._session, self._location, STAGING)
+        return Writer(store, self._lock, surroundings, self._tuning)
 
     def close(self) -> None:
         """Ends the session, if there was need of one."""

@@ -57,12 +57,13 @@ def read_detail(session: SparkSession, relation: str) -> Detail:
 
 
 class Store:
-    """Reads of one catalog table, all in the catalog's own session."""
+    """Reads of one of a catalog's tables, all in the catalog's own session."""
 
-    def __init__(self, session: SparkSession, location: Location) -> None:
+    def __init__(self, session: SparkSession, location: Location, table: str = ENTRIES) -> None:
         self.session = session
         self.location = location
-        self.relation = location.table(ENTRIES)
+        self.table = table
+        self.relation = location.table(table)
 
     def detail(self) -> Detail:
         """What Delta says of the table now."""
@@ -96,7 +97,7 @@ class Store:
             .option("endingVersion", last)
         )
         if self.location.path is not None:
-            return reader.load(f"{self.location.path}/{ENTRIES}")
+            return reader.load(f"{self.location.path}/{self.table}")
         return reader.table(self.relation)
 
     def find_commit(self, commit_id: str, among: int = 200) -> int | None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _LOST_ANSWERS = 3
+_OPTIMIZED = ("numFilesAdded", "numFilesRemoved")
 
 
 class RefusedByCheck(Exception):
@@ -55,7 +56,7 @@ class Writer:
         self, store: Store, lock: TableLock, surroundings: Surroundings, tuning: Tuning
     ) -> None:
         self.store = store
-        self._lock = lock
+        self.lock = lock
         self._surroundings = surroundings
         self._tuning = tuning
 
@@ -114,7 +115,7 @@ class Writer:
         self, statement: Statement, commit_id: str, metadata: str, deadline: Deadline
     ) -> Executed:
         session = self.store.session
-        with self._lock.held(deadline), deadline.not_counting():
+        with self.lock.held(deadline), deadline.not_counting():
             session.conf.unset(LAST_VERSION)
             session.conf.set(USER_METADATA, metadata)
             tune(session, self._tuning.large if statement.bulk else self._tuning.small)
@@ -164,7 +165,11 @@ def _counts(rows: Sequence[Row], point: str) -> dict[str, int]:
             "txnAppId among the application's settings.",
             point=point,
         )
-    return {name: int(value or 0) for name, value in rows[0].asDict().items()}
+    answer = rows[0].asDict(recursive=True)
+    # OPTIMIZE answers with a structure, in which it also counts files that it let be.
+    metrics = answer.pop("metrics", None) or {}
+    answer |= {name: metrics[name] for name in _OPTIMIZED if name in metrics}
+    return {name: value or 0 for name, value in answer.items() if isinstance(value, int | None)}
 
 
 def user_metadata(commit_id: str, verb: str, callers: Sequence[Caller]) -> str:
@@ -174,10 +179,7 @@ def user_metadata(commit_id: str, verb: str, callers: Sequence[Caller]) -> str:
             "strata": 1,
             "commit": commit_id,
             "verb": verb,
-            "callers": [
-                {"actor": caller.actor, "reason": caller.reason, **caller.figures}
-                for caller in callers
-            ],
+            "callers": [caller.told() for caller in callers],
         },
         ensure_ascii=False,
     )

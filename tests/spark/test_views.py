@@ -1,4 +1,4 @@
-"""The views: comments on every column, the past, and the documented queries."""
+"""The views: comments on every column, and the past; the README and the demo."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from catalog.errors import InvalidInput, VersionNotFound
 from catalog.table.views import VIEWS
 from tests.sessions import ROOT
 from tests.unit.builders import segment
-
-SQL_PAGE = (ROOT / "docs" / "sql.md").read_text()
 
 
 def fill(catalog: Catalog) -> None:
@@ -86,27 +84,6 @@ def test_the_past_is_read_by_version_or_time(catalog: Catalog) -> None:
     assert frame.count() == 2  # pinned to the version it was made at
 
 
-def documented(view: str) -> dict[str, str]:
-    section = SQL_PAGE.split(f"### {view}\n", 1)[1].split("\n#", 1)[0]
-    rows = re.findall(r"^\| `?(\w+)`? \| (.+) \|$", section, re.MULTILINE)
-    return {name: text for name, text in rows if name != "column"}
-
-
-@pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
-def test_the_column_dictionary_says_what_the_views_say(view) -> None:  # type: ignore[no-untyped-def]
-    assert documented(view.name) == view.columns
-
-
-def test_the_documented_queries_run(spark: SparkSession, catalog: Catalog) -> None:
-    fill(catalog)
-    catalog.create_views()
-    queries = re.findall(r"```sql\n(.+?)```", SQL_PAGE, re.DOTALL)
-    assert len(queries) >= 6
-    for query in queries:
-        assert spark.sql(query).columns
-        spark.sql(query).collect()
-
-
 def test_the_readme_example_runs(spark: SparkSession, tmp_path: Path) -> None:
     readme = (ROOT / "README.md").read_text()
     snippets = re.findall(r"<!-- tested -->\n```python\n(.+?)```", readme, re.DOTALL)
@@ -117,7 +94,7 @@ def test_the_readme_example_runs(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_the_demo_runs(spark: SparkSession, tmp_path: Path, capsys) -> None:  # type: ignore[no-untyped-def]
-    from jobs.demo import tour
+    from catalog.cli.tour import tour
 
     tour(spark, tmp_path)
     shown = capsys.readouterr().out

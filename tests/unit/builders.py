@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from catalog.model import Segment
+from catalog.model import Caller, Segment
 from catalog.publish.batch import Batch, batch_of
 
 
@@ -15,4 +15,4 @@ def segment(id: str = "orders/1", ddl: str = "a INT", rows: int = 1, **given: An
 
 def batch(*segments: Segment, actor: str = "ann", reason: str = "") -> Batch:
     """One caller's batch, of one segment unless told."""
-    return batch_of(segments or (segment(),), actor, reason)
+    return batch_of(segments or (segment(),), Caller(actor, reason))

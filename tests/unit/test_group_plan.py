@@ -30,10 +30,10 @@ def forged(ddl: str, fingerprint: str) -> Schema:
 
 def test_a_batch_holds_each_segment_and_each_schema_once() -> None:
     one, two = segment("orders/1", "a INT"), segment("orders/2", "a int")
-    made = batch_of([one, two], "ann", "nightly")
+    made = batch_of([one, two], Caller("ann", "nightly"))
     assert list(made.segments.items()) == [("orders/1", one), ("orders/2", two)]
     assert made.fingerprints == (one.schema.fingerprint,)
-    assert made.caller == Caller("ann", "nightly", {"segments": 2})
+    assert made.caller == Caller("ann", "nightly", figures={"segments": 2})
 
 
 def test_a_batch_folds_segments_that_are_given_twice_alike() -> None:
@@ -51,7 +51,7 @@ def test_a_batch_refuses_an_id_with_two_contents() -> None:
 @pytest.mark.parametrize("value", [None, "orders/1", {"id": "orders/1"}])
 def test_a_batch_refuses_what_is_no_segment(value: object) -> None:
     with pytest.raises(InvalidInput, match=f"not {type(value).__name__}") as caught:
-        batch_of([value], "ann", "")  # type: ignore[list-item]
+        batch_of([value], Caller("ann"))  # type: ignore[list-item]
     assert caught.value.values == {"value": value}
 
 
@@ -63,7 +63,7 @@ def test_a_batch_refuses_two_definitions_with_one_fingerprint() -> None:
 
 
 def test_a_batch_of_nothing_is_empty() -> None:
-    made = batch_of([], "ann", "")
+    made = batch_of([], Caller("ann"))
     assert (dict(made.segments), made.fingerprints) == ({}, ())
 
 

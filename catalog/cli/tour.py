@@ -1,54 +1,27 @@
-"""A tour of a small local catalog: publish, poll, look up on executors, drop, clean up.
+"""A tour of a small catalog: publish, poll, look up on executors, drop, clean up, report.
 
-    python jobs/demo.py [--location DIRECTORY]
-
-Writes sample Parquet files, catalogs them, and prints what happens at each step. Without a
-location everything goes to a temporary directory that is removed at the end.
+Writes sample Parquet files, catalogs them, and prints what happens at each step.
 """
 
 from __future__ import annotations
 
-import argparse
-import logging
-import sys
-import tempfile
-import time
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from catalog import Cache, Catalog, Schema, Segment
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from jobs.local import start
+from catalog.cache.cache import Cache
+from catalog.catalog import Catalog
+from catalog.model import Segment
+from catalog.report.collect import collect
+from catalog.report.page import render
+from catalog.schema import Schema
 
 FIRST_DAY = datetime(2024, 1, 1, tzinfo=UTC)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--location", type=Path, help="where to keep the catalog and its files")
-    arguments = parser.parse_args(argv)
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
-    began = time.monotonic()
-    print("Starting Spark, which takes about ten seconds …", flush=True)
-    spark = start("strata-demo")
-    spark.sparkContext.setLogLevel("OFF")
-    try:
-        if arguments.location is not None:
-            tour(spark, arguments.location)
-        else:
-            with tempfile.TemporaryDirectory(prefix="strata-demo-") as directory:
-                tour(spark, Path(directory))
-    finally:
-        spark.stop()
-    print(f"\nDone in {time.monotonic() - began:.0f} s.")
-    return 0
 
 
 def tour(spark: SparkSession, home: Path) -> None:
@@ -112,8 +85,17 @@ def tour(spark: SparkSession, home: Path) -> None:
     step("Time travel: segments as they were before the drop")
     show(catalog.segments(as_of=2).groupBy("datasource").agg(F.count("*").alias("segments")))
 
+    step("Maintain: compact files, remove old ones; a dry run")
+    print(catalog.maintain(dry_run=True))
+
     step("Verify: the promises at every version")
     print(catalog.verify(since=0))
+
+    step("Report: one page about the catalog")
+    page = home / "report.html"
+    page.write_text(render(collect(catalog)), encoding="utf-8")
+    print(f"{page}, {page.stat().st_size:,} bytes")
+    catalog.close()
 
 
 def write_files(directory: Path) -> dict[str, Path]:
@@ -121,7 +103,7 @@ def write_files(directory: Path) -> dict[str, Path]:
     directory.mkdir(parents=True, exist_ok=True)
     files = {}
     for day in range(5):
-        columns: dict[str, pa.Array] = {
+        columns: dict[str, pa.Array[Any]] = {
             "order_id": pa.array(range(100), pa.int64()),
             "amount": pa.array([9.5] * 100, pa.float64()),
         }
@@ -162,10 +144,7 @@ def look_up_in_a_udf(spark: SparkSession, cache: Cache) -> DataFrame:
     """Asks for some segments from Python workers."""
     handle = cache.broadcast()
 
-    @F.udf("string")
-    def schema_of(segment_id):
-        return handle.schema_of(segment_id).ddl
-
+    schema_of = F.udf(lambda segment_id: handle.schema_of(segment_id).ddl, "string")
     ids = [("orders/2024-01-01",), ("orders/2024-01-03",), ("orders/2024-01-06",)]
     return spark.createDataFrame(ids, "segment_id STRING").select(
         "segment_id", schema_of("segment_id").alias("schema")
@@ -178,7 +157,3 @@ def step(title: str) -> None:
 
 def show(frame: DataFrame) -> None:
     frame.show(20, truncate=64)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

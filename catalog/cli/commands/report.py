@@ -1,0 +1,56 @@
+"""The word that makes a page about the catalog."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from dataclasses import asdict
+from pathlib import Path
+
+from catalog.cli.answer import Answer
+from catalog.cli.command import Access, Command, Work
+from catalog.cli.options import positive
+from catalog.errors import InvalidInput
+from catalog.report.collect import VERSIONS, collect
+from catalog.report.page import render
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--html", type=Path, required=True, metavar="FILE", help="where to write it"
+    )
+    parser.add_argument(
+        "--versions",
+        type=positive,
+        default=VERSIONS,
+        help="show the growth over at most so many versions (default %(default)s)",
+    )
+
+
+def _report(work: Work) -> Answer:
+    report = collect(work.catalog, work.arguments.versions, work.progress)
+    page = render(report)
+    file: Path = work.arguments.html
+    try:
+        file.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"The report cannot be written to {file}: {error}.") from error
+    return Answer(
+        facts={
+            "file": str(file),
+            "bytes": len(page.encode()),
+            "version": report.version,
+            **asdict(report.totals),
+            "problems": len(report.problems),
+        },
+    )
+
+
+REPORT = Command(
+    name="report",
+    summary="write a page about the catalog: growth, schemas, runs, problems",
+    details="One HTML file that needs nothing else, for a browser or a mail.",
+    example="report --html report.html",
+    access=Access.READ,
+    arguments=_arguments,
+    work=_report,
+)

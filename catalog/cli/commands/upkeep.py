@@ -1,0 +1,188 @@
+"""The words for schedules: cleanup, maintain, verify."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from dataclasses import asdict
+
+from catalog.cleanup import DEFAULT_LIMIT
+from catalog.cli.answer import Answer, Table, table_of
+from catalog.cli.command import Access, Command, Work
+from catalog.cli.commands.writing import add_why
+from catalog.cli.options import duration, positive
+
+# --- cleanup --------------------------------------------------------------------------------------
+
+
+def _cleanup_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--grace",
+        type=duration,
+        default="1d",
+        metavar="TIME",
+        help="how long a schema must have been unused (default %(default)s); 0 is safe too",
+    )
+    parser.add_argument(
+        "--limit",
+        type=positive,
+        default=DEFAULT_LIMIT,
+        help="retire and purge at most so many each (default %(default)s)",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    add_why(parser)
+
+
+def _cleanup(work: Work) -> Answer:
+    arguments = work.arguments
+    report = work.catalog.cleanup(
+        grace=arguments.grace,
+        limit=arguments.limit,
+        dry_run=arguments.dry_run,
+        reason=arguments.reason,
+        deadline=arguments.deadline,
+        progress=work.progress,
+    )
+    done = {"restored": report.restored, "purged": report.purged, "retired": report.retired}
+    rows = tuple(
+        (what, change.fingerprint, change.why)
+        for what, changes in done.items()
+        for change in changes
+    )
+    counts = {what: len(changes) for what, changes in done.items()}
+    return Answer(
+        facts={
+            "version": report.version,
+            **counts,
+            "dry_run": report.dry_run,
+            "retries": report.retries,
+        },
+        tables={"changes": Table(("change", "fingerprint", "why"), rows)},
+        figures={**counts, "conflicts_retried": report.retries},
+    )
+
+
+CLEANUP = Command(
+    name="cleanup",
+    summary="retire schemas that nothing uses, and purge those retired long ago",
+    details="It may be stopped and run again at any time, also by two at once.",
+    example="cleanup --grace 7d --dry-run",
+    access=Access.WRITE,
+    arguments=_cleanup_arguments,
+    work=_cleanup,
+    recorded=True,
+)
+
+# --- maintain -------------------------------------------------------------------------------------
+
+
+def _maintain_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--no-optimize", action="store_true", help="do not compact files")
+    parser.add_argument("--no-vacuum", action="store_true", help="do not remove old files")
+    parser.add_argument(
+        "--retain",
+        type=duration,
+        metavar="TIME",
+        help="keep removed files so long, from now on (default: as the table says, 7d at first)",
+    )
+    parser.add_argument(
+        "--poller-lag",
+        type=duration,
+        default="7d",
+        metavar="TIME",
+        help="how far behind a poller may be (default %(default)s); less is not retained",
+    )
+    parser.add_argument(
+        "--cut-off-pollers",
+        action="store_true",
+        help="retain less all the same: pollers that are further behind load everything anew",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    add_why(parser)
+
+
+def _maintain(work: Work) -> Answer:
+    arguments = work.arguments
+    report = work.catalog.maintain(
+        optimize=not arguments.no_optimize,
+        vacuum=not arguments.no_vacuum,
+        retain=arguments.retain,
+        poller_lag=arguments.poller_lag,
+        cut_off_pollers=arguments.cut_off_pollers,
+        dry_run=arguments.dry_run,
+        reason=arguments.reason,
+        deadline=arguments.deadline,
+        progress=work.progress,
+    )
+    removed = sum(vacuumed.files or 0 for vacuumed in report.vacuumed)
+    return Answer(
+        facts={
+            "version": report.version,
+            "partitions_compacted": len(report.compacted),
+            "files_removed": removed,
+            "retention_seconds": int(report.retention.total_seconds()),
+            "dry_run": report.dry_run,
+            "retries": report.retries,
+        },
+        tables={
+            "partitions": table_of(
+                [asdict(item) for item in report.compacted], ("kind", "bucket", "before", "after")
+            ),
+            "vacuumed": table_of([asdict(item) for item in report.vacuumed], ("table", "files")),
+        },
+        figures={
+            "partitions_compacted": len(report.compacted),
+            "files_removed": removed,
+            "conflicts_retried": report.retries,
+        },
+    )
+
+
+MAINTAIN = Command(
+    name="maintain",
+    summary="compact the tables and remove files that no reader needs",
+    details=(
+        "OPTIMIZE rewrites partitions with many small files, sorted by key, so that publishing\n"
+        "reads few of them; VACUUM removes files that were replaced longer ago than the retention."
+    ),
+    example="maintain --retain 7d --dry-run",
+    access=Access.WRITE,
+    arguments=_maintain_arguments,
+    work=_maintain,
+    recorded=True,
+)
+
+# --- verify ---------------------------------------------------------------------------------------
+
+
+def _verify_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--version", type=int, metavar="VERSION", help="the version to check (default: the newest)"
+    )
+    parser.add_argument(
+        "--since", type=int, metavar="VERSION", help="check every version from this one on too"
+    )
+
+
+def _verify(work: Work) -> Answer:
+    report = work.catalog.verify(
+        version=work.arguments.version, since=work.arguments.since, progress=work.progress
+    )
+    rows = tuple((v.promise, v.what, v.count, v.rows[0]) for v in report.violations)
+    return Answer(
+        facts={"version": report.version, "since": report.since, "holds": report.ok},
+        tables={"violations": Table(("promise", "what", "count", "example"), rows)},
+        found=not report.ok,
+        figures={"violations": len(report.violations)},
+        note="All promises hold." if report.ok else "",
+    )
+
+
+VERIFY = Command(
+    name="verify",
+    summary="check that the catalog keeps its promises",
+    details="Exit code 1 says that something was found.",
+    example="verify --since 0",
+    access=Access.READ,
+    arguments=_verify_arguments,
+    work=_verify,
+)

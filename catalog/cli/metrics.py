@@ -1,0 +1,110 @@
+"""Figures of a run and of its catalog as a Prometheus text file, for a textfile collector."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from catalog.cli.exits import Exit
+from catalog.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+    from catalog.stats import Stats
+
+_SUCCESS = "strata_run_last_success_timestamp_seconds"
+
+# Figures that a run which goes on adds up; of the others the last one counts.
+ADDED_UP = {"conflicts_retried", "polls", "added", "removed", "changed"}
+
+# Figures of a run that have a metric of their own: its name and its help text.
+_FIGURES = {
+    "conflicts_retried": (
+        "strata_run_conflicts_retried",
+        "Commits that the run tried again because another came first",
+    ),
+    "poll_lag_versions": (
+        "strata_poll_lag_versions",
+        "Versions that the last poll found itself behind",
+    ),
+    "poll_lag_seconds": (
+        "strata_poll_lag_seconds",
+        "Age of the oldest change that the last poll had not seen yet",
+    ),
+    "violations": ("strata_violations", "Violations of promises that verify found"),
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run went."""
+
+    job: str
+    code: Exit
+    seconds: float
+    figures: Mapping[str, float]
+
+
+def write(file: str, outcome: Outcome, stats: Stats | None, now: datetime) -> None:
+    """Writes the file in place of the old one; a failure keeps the time of the last success."""
+    try:
+        from prometheus_client import CollectorRegistry, write_to_textfile
+    except ImportError:
+        raise InvalidInput(
+            "--metrics-file needs prometheus-client: pip install 'strata-catalog[shell]'."
+        ) from None
+    registry = CollectorRegistry()
+    _put_run(registry, outcome, _last_success(file, outcome, now))
+    if stats is not None:
+        _put_stats(registry, stats, now)
+    write_to_textfile(file, registry)
+
+
+def _last_success(file: str, outcome: Outcome, now: datetime) -> float | None:
+    if outcome.code in (Exit.DONE, Exit.FOUND):
+        return now.timestamp()
+    from prometheus_client.parser import text_string_to_metric_families
+
+    if not Path(file).is_file():
+        return None
+    for family in text_string_to_metric_families(Path(file).read_text(encoding="utf-8")):
+        for sample in family.samples:
+            if sample.name == _SUCCESS and sample.labels.get("job") == outcome.job:
+                return float(sample.value)
+    return None
+
+
+def _put_run(registry: CollectorRegistry, outcome: Outcome, success: float | None) -> None:
+    _gauge(registry, "strata_run_exit_code", "Exit code of the last run", outcome.code, outcome.job)
+    _gauge(registry, "strata_run_duration_seconds", "Time it took", outcome.seconds, outcome.job)
+    if success is not None:
+        _gauge(registry, _SUCCESS, "When a run last did its work", success, outcome.job)
+    for figure, value in {"conflicts_retried": 0.0, **outcome.figures}.items():
+        if figure in _FIGURES:
+            name, text = _FIGURES[figure]
+            _gauge(registry, name, text, value, outcome.job)
+
+
+def _put_stats(registry: CollectorRegistry, stats: Stats, now: datetime) -> None:
+    _gauge(registry, "strata_version", "Newest version of the catalog", stats.version)
+    _gauge(registry, "strata_segments", "Visible segments", stats.segments)
+    _gauge(registry, "strata_datasources", "Datasources with segments", stats.datasources)
+    _gauge(registry, "strata_schemas", "Live schemas", stats.schemas)
+    _gauge(registry, "strata_orphan_schemas", "Live schemas that nothing uses", stats.orphans)
+    _gauge(registry, "strata_retired_schemas", "Schemas on their way out", stats.retired)
+    if stats.last_published_at is not None:
+        age = (now - stats.last_published_at).total_seconds()
+        _gauge(registry, "strata_last_publish_age_seconds", "Age of the last publish", age)
+
+
+def _gauge(
+    registry: CollectorRegistry, name: str, text: str, value: float, job: str | None = None
+) -> None:
+    from prometheus_client import Gauge
+
+    gauge = Gauge(name, text, ["job"] if job is not None else [], registry=registry)
+    (gauge if job is None else gauge.labels(job=job)).set(float(value))

@@ -1,0 +1,104 @@
+"""Reading the command line: a parser that suggests, and the types of arguments."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import NoReturn
+
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_TIME = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with a suggestion for a wrong word, and texts that keep their line breaks."""
+
+    def __init__(self, *args: object, **options: object) -> None:
+        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        options.setdefault("allow_abbrev", False)
+        super().__init__(*args, **options)  # type: ignore[arg-type]
+
+    def error(self, message: str) -> NoReturn:
+        """Ends with code 2 and says what is wrong, and what was probably meant."""
+        hint = suggestion(message, self._words())
+        super().error(f"{message}\ndid you mean {hint}?" if hint else message)
+
+    def _words(self) -> set[str]:
+        words: set[str] = set()
+        for action in self._actions:
+            words.update(action.option_strings)
+            words.update(str(choice) for choice in action.choices or ())
+            if isinstance(action.choices, dict):  # the options of every command below this one
+                for parser in action.choices.values():
+                    words.update(parser._words())
+        return words
+
+
+def suggestion(message: str, words: Iterable[str]) -> str | None:
+    """The known word that comes nearest to the one that argparse complains about."""
+    wrong = re.search(r"invalid choice: '([^']*)'", message) or re.search(
+        r"unrecognized arguments: (\S+)", message
+    )
+    if wrong is None:
+        return None
+    near = difflib.get_close_matches(wrong[1].split("=")[0], list(words), 1, 0.6)
+    return near[0] if near else None
+
+
+def duration(text: str) -> timedelta:
+    """`90s`, `30m`, `12h`, `7d`, `2w`, several of them in a row, or `0`."""
+    if text == "0":
+        return timedelta(0)
+    parts = _TIME.findall(text)
+    if not parts or _TIME.sub("", text):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a time such as 90s, 30m, 12h, 7d or 1d12h"
+        )
+    return sum((timedelta(**{_UNITS[unit]: float(n)}) for n, unit in parts), timedelta())
+
+
+def moment(text: str) -> datetime:
+    """An ISO 8601 time; one without a time zone is UTC."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a time such as 2024-01-31 or 2024-01-31T12:00:00Z"
+        ) from None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def as_of(text: str) -> int | datetime:
+    """A version, or a time."""
+    return int(text) if text.isdecimal() else moment(text)
+
+
+def positive(text: str) -> int:
+    """A whole number above zero."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above zero")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    """A time above zero, in seconds; a bare number is taken as seconds."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = duration(text).total_seconds()
+    if not 0 < found < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time above zero")
+    return found
+
+
+def setting(text: str) -> tuple[str, str]:
+    """A Spark setting, `name=value`."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.startswith("spark."):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a setting such as spark.driver.memory=4g"
+        )
+    return name, value

@@ -1,0 +1,107 @@
+"""The parsers of both doors, made from the commands."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, BooleanOptionalAction
+from importlib.metadata import PackageNotFoundError, version
+
+from catalog.cli.command import Access, Command
+from catalog.cli.commands import COMMANDS
+from catalog.cli.options import Parser, setting
+
+EXITS = (
+    "exit codes: 0 done, 1 found something, 2 bad input or an expected error, 3 gave up on\n"
+    "conflicts, 70 an unexpected error, 130 interrupted"
+)
+
+
+def shell_parser() -> Parser:
+    """`strata COMMAND …`."""
+    parser = Parser(
+        prog="strata",
+        description="A Spark-native metadata catalog: which schema does this segment have?",
+        epilog=f"strata COMMAND --help shows the options of a command, and an example.\n\n{EXITS}",
+    )
+    parser.add_argument("--version", action="version", version=f"strata {_release()}")
+    commands = parser.add_subparsers(
+        dest="command", metavar="COMMAND", required=True, parser_class=Parser
+    )
+    for command in COMMANDS:
+        sub = commands.add_parser(
+            command.name,
+            help=command.summary,
+            description=_description(command),
+            epilog=f"example:\n  strata {command.example}\n\n{EXITS}",
+        )
+        command.arguments(sub)
+        _add_common(sub, command)
+        session = sub.add_argument_group("Spark")
+        session.add_argument(
+            "--remote", metavar="sc://HOST:PORT", help="use a Spark Connect server, start nothing"
+        )
+        session.add_argument(
+            "--properties-file", metavar="FILE", help="Spark settings (default: a local Spark)"
+        )
+        session.add_argument(
+            "--conf",
+            type=setting,
+            action="append",
+            default=[],
+            metavar="NAME=VALUE",
+            help="one more Spark setting; may be repeated",
+        )
+    return parser
+
+
+def job_parser(command: Command) -> Parser:
+    """`spark-submit jobs/COMMAND.py …`."""
+    parser = Parser(
+        prog=f"{command.name}.py",
+        description=_description(command),
+        epilog=(
+            "example:\n  spark-submit --properties-file conf/local.conf --py-files "
+            f"dist/strata_catalog-….whl \\\n    jobs/{command.name}.py "
+            f"{command.example.removeprefix(command.name).strip()}\n\n{EXITS}"
+        ),
+    )
+    command.arguments(parser)
+    _add_common(parser, command)
+    return parser
+
+
+def _description(command: Command) -> str:
+    summary = command.summary[0].upper() + command.summary[1:] + "."
+    return f"{summary}\n\n{command.details}" if command.details else summary
+
+
+def _add_common(parser: ArgumentParser, command: Command) -> None:
+    common = parser.add_argument_group("common")
+    if command.access is not Access.NONE:
+        common.add_argument(
+            "--location",
+            help="the catalog: a path such as /data/meta or a schema such as main.meta",
+        )
+        common.add_argument("--actor", help="who this is done for (default: the user)")
+        common.add_argument(
+            "--record",
+            action=BooleanOptionalAction,
+            help="record the run in the runs table (default: for jobs and what changes something)",
+        )
+    common.add_argument("--config", metavar="FILE", help="a configuration file (strata.toml)")
+    common.add_argument(
+        "--output",
+        choices=("auto", "table", "plain", "json"),
+        default="auto",
+        help="auto is a table on a terminal and plain text otherwise",
+    )
+    common.add_argument(
+        "--metrics-file", metavar="FILE", help="write figures for Prometheus to this file"
+    )
+    common.add_argument("--verbose", action="store_true", help="show what Spark and Strata log")
+
+
+def _release() -> str:
+    try:
+        return version("strata-catalog")
+    except PackageNotFoundError:
+        return "of this checkout"

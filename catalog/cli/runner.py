@@ -1,0 +1,174 @@
+"""Runs one command: session, catalog, record, metrics, and the one place that catches."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+import uuid
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from catalog.catalog import Catalog, user
+from catalog.cli import metrics
+from catalog.cli.answer import Answer
+from catalog.cli.choices import SPARK_ACTOR, SPARK_LOCATION, Choices, no_location
+from catalog.cli.command import Access, Command, Work
+from catalog.cli.exits import Exit, exit_of
+from catalog.cli.output import Face, face
+from catalog.cli.recorder import Recorder
+from catalog.cli.showing import showing
+from catalog.table.runs import Run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Sessions = Callable[[Namespace, Choices, Face], "AbstractContextManager[SparkSession]"]
+
+# What an argument parser holds besides the command's own arguments.
+_OURS = {"command", "config", "output", "verbose", "record", "remote", "properties_file", "conf"}
+
+
+def run(
+    command: Command,
+    arguments: Namespace,
+    choices: Callable[[], Choices],
+    sessions: Sessions,
+    recorded: bool,
+) -> int:
+    """Runs a command to its end and returns the exit code."""
+    shown = face(arguments.output, command.name)
+    level = logging.INFO if arguments.verbose else logging.WARNING
+    logging.basicConfig(level=level, stream=sys.stderr, format="%(levelname)s %(message)s")
+    begun = _Begun(command, arguments, shown, recorded)
+    _end_on_sigterm()
+    try:
+        begun.run(choices(), sessions)
+    except BaseException as error:  # Ctrl-C too: it has an exit code of its own
+        if isinstance(error, SystemExit | GeneratorExit):
+            raise
+        code = exit_of(error)
+        if code is Exit.UNEXPECTED and not isinstance(error, KeyboardInterrupt):
+            traceback.print_exc()
+        for note in getattr(error, "__notes__", ()):
+            shown.tell(note)
+        shown.fail(error)
+        return int(code)
+    return int(begun.code)
+
+
+def _end_on_sigterm() -> None:
+    """Lets a scheduler's request to stop end a run as Ctrl-C does, recorded and cleaned up."""
+
+    def interrupt(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt("SIGTERM")
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, interrupt)
+
+
+class _Begun:
+    """One run under way."""
+
+    def __init__(self, command: Command, arguments: Namespace, shown: Face, recorded: bool) -> None:
+        self._command = command
+        self._arguments = arguments
+        self._shown = shown
+        self._recorded = recorded and command.access is not Access.NONE
+        self._run_id = uuid.uuid4().hex
+        self._began = time.monotonic()
+        self._catalog: Catalog | None = None
+        self._recorder: Recorder | None = None
+        self._figures: dict[str, float] = {}
+        self.code = Exit.DONE
+
+    def run(self, choices: Choices, sessions: Sessions) -> None:
+        with ExitStack() as stack:
+            spark = stack.enter_context(sessions(self._arguments, choices, self._shown))
+            try:
+                if self._command.access is not Access.NONE:
+                    self._open(spark, choices.over(from_spark(spark)))
+                    stack.callback(self._close)
+                with showing() as progress:
+                    work = Work(spark, self._arguments, progress, self._tell, self._catalog)
+                    answer = self._command.work(work)
+                self._count(answer.figures)
+                self.code = Exit.FOUND if answer.found else Exit.DONE
+                self._shown.show(answer)
+            except BaseException as error:
+                self._end(exit_of(error), error)
+                raise
+            self._end(self.code, None)
+
+    def _open(self, spark: SparkSession, choices: Choices) -> None:
+        if choices.location is None:
+            raise no_location()
+        actor = choices.actor or user()
+        access = self._command.access
+        self._catalog = Catalog.open(
+            spark,
+            choices.location,
+            read_only=access is Access.READ and not self._recorded,
+            create=access is Access.CREATE,
+            actor=actor,
+            run_id=self._run_id,
+        )
+        if self._recorded:
+            now = datetime.now(UTC)
+            run = Run(self._run_id, self._command.name, told(self._arguments), actor, now, now)
+            self._recorder = Recorder(self._catalog, run)
+            self._recorder.begin()
+
+    def _close(self) -> None:
+        if self._catalog is not None:
+            self._catalog.close()
+
+    def _tell(self, answer: Answer) -> None:
+        """Shows what a command that goes on has to say, and that it is alive."""
+        self._shown.show(answer)
+        self._count(answer.figures)
+        if self._recorder is not None:
+            self._recorder.alive(self._figures)
+        self._write_metrics(Exit.DONE)
+
+    def _count(self, figures: Mapping[str, float]) -> None:
+        for name, value in figures.items():
+            adds_up = name in metrics.ADDED_UP
+            self._figures[name] = self._figures.get(name, 0) + value if adds_up else value
+
+    def _end(self, code: Exit, error: BaseException | None) -> None:
+        if self._recorder is not None:
+            self._recorder.end(code, self._figures, error)
+        self._write_metrics(code)
+
+    def _write_metrics(self, code: Exit) -> None:
+        file = self._arguments.metrics_file
+        if file is not None:
+            stats = None if self._catalog is None else self._catalog.stats()
+            seconds = time.monotonic() - self._began
+            outcome = metrics.Outcome(self._command.name, code, seconds, self._figures)
+            metrics.write(file, outcome, stats, datetime.now(UTC))
+
+
+def from_spark(spark: SparkSession) -> Choices:
+    """What the session's own configuration says: the way of a properties file."""
+    return Choices(
+        location=spark.conf.get(SPARK_LOCATION, None) or None,
+        actor=spark.conf.get(SPARK_ACTOR, None) or None,
+    )
+
+
+def told(arguments: Namespace) -> dict[str, object]:
+    """The arguments that were given, for the record."""
+    return {
+        name: os.fspath(value) if isinstance(value, os.PathLike) else value
+        for name, value in sorted(vars(arguments).items())
+        if name not in _OURS and value is not None and value is not False
+    }

@@ -1,0 +1,150 @@
+"""Sessions for the doors: one that is started here, a Connect server's, or spark-submit's own."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from catalog.errors import CatalogError, InvalidInput
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOCAL = resources.files("catalog.cli") / "local.conf"
+_JARS = "spark.jars.packages"
+_LINES = 40
+
+
+def read_properties(text: str) -> dict[str, str]:
+    """The settings of a Spark properties file."""
+    lines = (line.strip() for line in text.splitlines())
+    pairs = (line.split(None, 1) for line in lines if line and not line.startswith("#"))
+    return {pair[0]: pair[1] if len(pair) > 1 else "" for pair in pairs}
+
+
+def settings(file: str | None = None) -> dict[str, str]:
+    """The settings of a file, or those for a local catalog."""
+    if file is None:
+        return read_properties(LOCAL.read_text(encoding="utf-8"))
+    try:
+        return read_properties(Path(file).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"The properties file {file} cannot be read: {error}.") from error
+
+
+def missing_jars(chosen: Mapping[str, str]) -> str | None:
+    """The package that has to be fetched first, or none if an earlier session has done so."""
+    package = chosen.get(_JARS, "")
+    if package.count(":") != 2:
+        return None
+    group, artifact, version = package.split(":")
+    here = any(Path.home().glob(f".ivy2*/jars/{group}_{artifact}-{version}.jar"))
+    return None if here else package
+
+
+def start(
+    name: str, chosen: Mapping[str, str] | None = None, connect: bool = False, **more: str
+) -> SparkSession:
+    """Starts a session with these settings, those for a local catalog if none are given."""
+    from pyspark.sql import SparkSession
+
+    # Workers must have the packages that the driver has.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(name)
+    for setting, value in {**(settings() if chosen is None else chosen), **more}.items():
+        builder = builder.config(setting, value)
+    if not connect:
+        return builder.getOrCreate()
+    with warnings.catch_warnings():
+        # The client sets everything once more on the server, which has the static settings already.
+        warnings.filterwarnings("ignore", message="Failed to set spark")
+        return builder.config("spark.api.mode", "connect").getOrCreate()
+
+
+@contextmanager
+def local(
+    chosen: Mapping[str, str], verbose: bool, tell: Callable[[str], None]
+) -> Iterator[SparkSession]:
+    """Starts Spark in this process. Its noise goes to a file, which is kept if something fails."""
+    package = missing_jars(chosen)
+    if package is not None:
+        tell(f"Fetching the jars of {package} once …")
+    tell("Starting Spark, which takes about ten seconds …")
+    _hush_the_client(verbose)
+    if verbose:
+        yield from _running(start("strata", chosen))
+        return
+    with tempfile.NamedTemporaryFile(
+        "w+", prefix="strata-spark-", suffix=".log", delete=False
+    ) as noise:
+        try:
+            with _written_to(noise.fileno()):
+                spark = start("strata", chosen)
+        except Exception:
+            noise.seek(0)
+            tell("".join(noise.readlines()[-_LINES:]).rstrip())
+            raise
+        try:
+            yield from _running(spark)
+        except CatalogError:  # it says itself what is wrong
+            os.unlink(noise.name)
+            raise
+        except Exception:
+            tell(f"What Spark wrote is in {noise.name}")
+            raise
+        os.unlink(noise.name)
+
+
+def _running(spark: SparkSession) -> Iterator[SparkSession]:
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+@contextmanager
+def remote(url: str, verbose: bool) -> Iterator[SparkSession]:
+    """Asks a Spark Connect server; nothing is started and nothing is stopped there."""
+    from pyspark.sql import SparkSession
+
+    _hush_the_client(verbose)
+    yield from _running(SparkSession.builder.remote(url).getOrCreate())
+
+
+@contextmanager
+def submitted() -> Iterator[SparkSession]:
+    """The session of spark-submit or of a notebook, which brought its own settings."""
+    from pyspark.sql import SparkSession
+
+    _hush_the_client(False)
+    yield from _running(SparkSession.builder.getOrCreate())
+
+
+def _hush_the_client(verbose: bool) -> None:
+    # It logs every error that Spark answers with, also those that are caught and understood.
+    if not verbose:
+        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+
+
+@contextmanager
+def _written_to(descriptor: int) -> Iterator[None]:
+    """Where a process that is started inside writes: it inherits the streams, and keeps them."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    saved = [os.dup(1), os.dup(2)]
+    try:
+        os.dup2(descriptor, 1)
+        os.dup2(descriptor, 2)
+        yield
+    finally:
+        for target, original in zip((1, 2), saved, strict=True):
+            os.dup2(original, target)
+            os.close(original)

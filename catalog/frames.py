@@ -1,0 +1,172 @@
+"""The catalog as data frames and as views: everything that only reads, pinned to one version."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+from catalog.errors import InvalidInput, VersionNotFound
+from catalog.table import functions, views
+from catalog.table.location import Location
+from catalog.table.runs import RUNS, RunLog
+from catalog.table.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+AsOf = int | datetime | None
+
+
+class Frames(ABC):
+    """What `Catalog` shows as frames. A frame stays at the version at which it was made."""
+
+    _spark: SparkSession
+    _store: Store
+    _run_log: RunLog
+
+    @property
+    @abstractmethod
+    def location(self) -> Location:
+        """Where the catalog is, under the one path that it is written by."""
+
+    @abstractmethod
+    def _check_writable(self) -> None: ...
+
+    def history(self, limit: int = 20) -> DataFrame:
+        """The newest commits: version, time, verb, actors and reasons of the callers, commit id."""
+        callers = (
+            "from_json(get_json_object(userMetadata, '$.callers'), "
+            "'ARRAY<STRUCT<actor: STRING, reason: STRING, run: STRING>>')"
+        )
+        bound = f" LIMIT {int(limit)}"
+        return self._spark.sql(f"DESCRIBE HISTORY {self._store.relation}{bound}").selectExpr(
+            "version",
+            "timestamp",
+            "coalesce(get_json_object(userMetadata, '$.verb'), lower(operation)) AS verb",
+            f"{callers}.actor AS actors",
+            f"{callers}.reason AS reasons",
+            f"array_distinct(filter({callers}.run, r -> r IS NOT NULL)) AS runs",
+            "get_json_object(userMetadata, '$.commit') AS commit_id",
+        )
+
+    def changes(self, after: int, until: int | None = None) -> DataFrame:
+        """What was added, removed and changed after one version, up to another or the newest."""
+        return (
+            self._feed(after, until)
+            .selectExpr(
+                "_commit_version AS version",
+                "_commit_timestamp AS changed_at",
+                "CASE _change_type WHEN 'insert' THEN 'added' WHEN 'delete' THEN 'removed' "
+                "ELSE 'changed' END AS change",
+                "kind",
+                "key",
+                "fingerprint",
+                "num_rows",
+                "changed_by",
+            )
+            .where("_change_type <> 'update_preimage'")
+        )
+
+    def growth(self, after: int, until: int | None = None) -> DataFrame:
+        """What each version after one changed: segments added, removed and changed, and by how much
+        the rows and the live schemas grew."""
+        sign = "IF(_change_type IN ('insert', 'update_postimage'), 1, -1)"
+        return (
+            self._feed(after, until)
+            .groupBy("_commit_version", "_commit_timestamp")
+            .agg(
+                F.expr("count_if(kind = 'segment' AND _change_type = 'insert') AS added"),
+                F.expr("count_if(kind = 'segment' AND _change_type = 'delete') AS removed"),
+                F.expr(
+                    "count_if(kind = 'segment' AND _change_type = 'update_postimage') AS changed"
+                ),
+                F.expr(
+                    "sum(IF(kind = 'segment', CAST(num_rows AS DECIMAL(38, 0)), 0) * "
+                    f"{sign}) AS rows"
+                ),
+                F.expr(f"sum(IF(kind = 'schema', {sign}, 0)) AS schemas"),
+            )
+            .withColumnsRenamed({"_commit_version": "version", "_commit_timestamp": "changed_at"})
+        )
+
+    def runs(self) -> DataFrame:
+        """Recorded runs of jobs, one row each; none if no job has run yet."""
+        return self._run_log.frame(self._spark)
+
+    def schemas(self, as_of: AsOf = None) -> DataFrame:
+        """Live schemas, now or as of a version or a time; the frame is pinned to that version."""
+        return self._view("schemas", as_of)
+
+    def schema_columns(self, as_of: AsOf = None) -> DataFrame:
+        """Columns of live schemas, nested ones by path."""
+        return self._view("schema_columns", as_of)
+
+    def segments(self, as_of: AsOf = None) -> DataFrame:
+        """Segments, now or as of a version or a time."""
+        return self._view("segments", as_of)
+
+    def segment_schemas(self, as_of: AsOf = None) -> DataFrame:
+        """Segments with the definitions of their schemas."""
+        return self._view("segment_schemas", as_of)
+
+    def datasources(self, as_of: AsOf = None) -> DataFrame:
+        """Datasources with counts of segments, schemas and rows."""
+        return self._view("datasources", as_of)
+
+    def orphan_schemas(self, as_of: AsOf = None) -> DataFrame:
+        """Live schemas that nothing refers to."""
+        return self._view("orphan_schemas", as_of)
+
+    def retired_schemas(self, as_of: AsOf = None) -> DataFrame:
+        """Schemas on their way out."""
+        return self._view("retired_schemas", as_of)
+
+    def create_views(self, prefix: str = "") -> list[str]:
+        """Makes the views available to SQL and returns their names.
+
+        For a path they are temporary views of the given session; in a schema they are persistent,
+        and exist since its creation.
+        """
+        if self.location.path is None:
+            self._check_writable()
+        made = views.create_views(self._spark, self.location, prefix)
+        if self.location.path is not None and self._run_log.exists():
+            self._run_log.frame(self._spark).createOrReplaceTempView(prefix + RUNS)
+            made.append(prefix + RUNS)
+        return made
+
+    def create_functions(self, prefix: str = "") -> list[str]:
+        """Makes SQL functions such as `schema_of(segment_id)` available and returns their names.
+
+        For a path they are temporary functions of the given session; in a schema they are
+        persistent, and exist since its creation.
+        """
+        if self.location.path is None:
+            self._check_writable()
+        return functions.create_functions(self._spark, self.location, prefix)
+
+    def _feed(self, after: int, until: int | None) -> DataFrame:
+        """The change feed after one version, up to another."""
+        last = self._store.version_as_of(until)
+        if isinstance(after, bool) or not isinstance(after, int) or not 0 <= after <= last:
+            raise InvalidInput(
+                f"Changes are read after version 0 to {last}, not after {after!r}.", after=after
+            )
+        try:
+            # With nothing in between the range would end before it begins.
+            feed = self._store.changes(min(after + 1, last), last)
+            return feed.where(f"_commit_version > {int(after)}")
+        except PySparkException as error:
+            raise VersionNotFound(
+                f"What changed after version {after} can no longer be read ({error}). Start from "
+                "a newer one.",
+                after=after,
+            ) from error
+
+    def _view(self, name: str, as_of: AsOf) -> DataFrame:
+        version = self._store.version_as_of(as_of)
+        return self._spark.sql(views.query(name, self._store.pinned(version)))

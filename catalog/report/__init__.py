@@ -1,0 +1,1 @@
+"""A catalog in one page: collected from the catalog, shown as HTML."""

@@ -1,0 +1,193 @@
+"""The column dictionary and the entity diagram of a page, made from what the tables are made from.
+
+    python -m catalog.table.dictionary docs/sql.md
+
+writes both into the page, between the markers that it has for them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from catalog.table import layout, runs
+from catalog.table.functions import FUNCTIONS, Function
+from catalog.table.layout import ColumnSpec
+from catalog.table.store import ENTRIES
+from catalog.table.views import VIEWS, View
+
+
+@dataclass(frozen=True)
+class Entity:
+    """A view or table as a reader sees it."""
+
+    name: str
+    comment: str
+    columns: tuple[ColumnSpec, ...]
+    key: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Relation:
+    """How rows of two entities belong together; `column`, if given, refers to the left one's key.
+
+    The shape is Mermaid's: how many of the left, a line, how many of the right.
+    """
+
+    left: str
+    shape: str
+    right: str
+    label: str
+    column: str = ""
+
+
+# A column of a view has the type that the table has under this name, or one of these.
+TYPES = {
+    **{column.name: column.type for column in layout.COLUMNS},
+    "segment_id": "STRING",
+    "name": "STRING",
+    "ddl": "STRING",
+    "num_columns": "INT",
+    "path": "STRING",
+    "position": "INT",
+    "depth": "INT",
+    "type": "STRING",
+    "nullable": "BOOLEAN",
+    "comment": "STRING",
+    "retired": "BOOLEAN",
+    "retired_at": "TIMESTAMP",
+    "num_segments": "BIGINT",
+    "num_schemas": "BIGINT",
+    "segments_without_schema": "BIGINT",
+}
+
+_KEYS = {
+    "schemas": ("fingerprint",),
+    "schema_columns": ("fingerprint", "path"),
+    "segments": ("segment_id",),
+    "segment_schemas": ("segment_id",),
+    "datasources": ("datasource",),
+    "orphan_schemas": ("fingerprint",),
+    "retired_schemas": ("fingerprint",),
+}
+
+RELATIONS = (
+    Relation("datasources", "||--|{", "segments", "has", "datasource"),
+    Relation("schemas", "|o--o{", "segments", "describes", "fingerprint"),
+    Relation("retired_schemas", "|o--o{", "segments", "describes until restored", "fingerprint"),
+    Relation("schemas", "||--|{", "schema_columns", "has", "fingerprint"),
+    Relation("schemas", "||--o|", "orphan_schemas", "is, if nothing refers to it", "fingerprint"),
+    Relation("segments", "||--||", "segment_schemas", "with its definition", "segment_id"),
+    Relation("entries", "||..o|", "schemas", "kind is schema"),
+    Relation("entries", "||..o|", "retired_schemas", "kind is retired"),
+    Relation("entries", "||..o|", "segments", "kind is segment"),
+    Relation("runs", "|o..o{", "entries", "commits"),
+)
+
+
+def entities() -> tuple[Entity, ...]:
+    """The views in the order in which they are made, then the tables."""
+    return (
+        *(_entity(view) for view in VIEWS),
+        Entity(
+            ENTRIES,
+            "The table behind the views: schemas, retired schemas and segments, one row each",
+            layout.COLUMNS,
+            ("kind", "key"),
+        ),
+        Entity(
+            runs.RUNS,
+            "Runs of jobs, one row each; the table is there once a job has run",
+            runs.COLUMNS,
+            ("run_id",),
+        ),
+    )
+
+
+def _entity(view: View) -> Entity:
+    columns = tuple(ColumnSpec(name, TYPES[name], text) for name, text in view.columns.items())
+    return Entity(view.name, view.comment, columns, _KEYS[view.name])
+
+
+# --- Markdown -------------------------------------------------------------------------------------
+
+
+def dictionary() -> str:
+    """Every view, table and function with its columns, as Markdown."""
+    shown = [_section(e.name, e.comment, _table("column", e.columns)) for e in entities()]
+    return "\n".join(shown + [_function(function) for function in FUNCTIONS])
+
+
+def _function(function: Function) -> str:
+    names = ", ".join(parameter.name for parameter in function.parameters)
+    taken = _table("parameter", function.parameters)
+    if isinstance(function.returns, str):
+        given = f"Returns `{function.returns}`.\n"
+    else:
+        given = "Returns rows:\n\n" + _table("column", function.returns)
+    return _section(f"{function.name}({names})", function.comment, taken, given)
+
+
+def _section(title: str, comment: str, *parts: str) -> str:
+    return "\n".join([f"### {title}\n", f"{comment}.\n", *parts])
+
+
+def _table(first: str, columns: Iterable[ColumnSpec]) -> str:
+    rows = "".join(f"| {c.name} | `{c.type}` | {c.comment} |\n" for c in columns)
+    return f"| {first} | type | meaning |\n|---|---|---|\n{rows}"
+
+
+# --- Mermaid --------------------------------------------------------------------------------------
+
+
+def diagram() -> str:
+    """The entities with their keys and relations, as a Mermaid diagram in Markdown."""
+    lines = [f'    {r.left} {r.shape} {r.right} : "{r.label}"' for r in RELATIONS]
+    for entity in entities():
+        lines += [f"    {entity.name} {{", *_attributes(entity), "    }"]
+    return "\n".join(["```mermaid", "erDiagram", *lines, "```", ""])
+
+
+def _attributes(entity: Entity) -> list[str]:
+    foreign = {r.column for r in RELATIONS if r.right == entity.name}
+    marks = {
+        column.name: ["PK"] * (column.name in entity.key) + ["FK"] * (column.name in foreign)
+        for column in entity.columns
+    }
+    return [
+        f"        {column.type} {column.name} {', '.join(marks[column.name])}"
+        for column in entity.columns
+        if marks[column.name]
+    ]
+
+
+# --- pages ----------------------------------------------------------------------------------------
+
+_PARTS = {"dictionary": dictionary, "diagram": diagram}
+
+
+def rewritten(page: str) -> str:
+    """The page with the parts between its markers made anew."""
+    for name, make in _PARTS.items():
+        before, begin, rest = page.partition(f"<!-- {name} -->\n")
+        _, end, after = rest.partition(f"<!-- /{name} -->")
+        if not end:
+            raise ValueError(
+                f"The page has no part for the {name}; put <!-- {name} --> and <!-- /{name} --> "
+                "on lines of their own."
+            )
+        page = f"{before}{begin}\n{make()}\n{end}{after}"
+    return page
+
+
+def main(pages: Sequence[str]) -> int:
+    """Rewrites these pages in place."""
+    for page in map(Path, pages):
+        page.write_text(rewritten(page.read_text()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

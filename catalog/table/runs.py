@@ -1,0 +1,176 @@
+"""The `runs` table: what jobs did, one row for each run, beside the catalog and not part of it."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from catalog.model import Caller
+from catalog.table.layout import ColumnSpec, properties_sql
+from catalog.table.location import Location, literal
+from catalog.table.lock import TableLock
+from catalog.table.opening import create_table, table_exists
+from catalog.table.session import Tuning, release
+from catalog.table.statements import Statement
+from catalog.table.store import Store
+from catalog.table.writer import Writer
+from catalog.waiting import Deadline, Surroundings
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+log = logging.getLogger(__name__)
+
+RUNS = "runs"
+
+COLUMNS = (
+    ColumnSpec("run_id", "STRING", "Random id of the run; the metadata of its commits repeats it"),
+    ColumnSpec("job", "STRING", "What was run: publish, cleanup, maintain, verify, poll or drop"),
+    ColumnSpec("arguments", "STRING", "The arguments as a JSON document"),
+    ColumnSpec("actor", "STRING", "Who it was run for"),
+    ColumnSpec(
+        "status", "STRING", "running, done, found, failed, gave_up or interrupted; see Exit codes"
+    ),
+    ColumnSpec("started_at", "TIMESTAMP", "When it began"),
+    ColumnSpec("ended_at", "TIMESTAMP", "When it ended; null while it runs or if it was killed"),
+    ColumnSpec("seen_at", "TIMESTAMP", "When it last said that it was alive"),
+    ColumnSpec("version_before", "BIGINT", "Version of the catalog when it began"),
+    ColumnSpec("version_after", "BIGINT", "Version of the catalog when it ended"),
+    ColumnSpec("figures", "MAP<STRING, DOUBLE>", "What it counted, by name"),
+    ColumnSpec("error_condition", "STRING", "Stable name of the error that ended it"),
+    ColumnSpec("error_message", "STRING", "What the error said"),
+)
+DDL = ", ".join(f"{column.name} {column.type}" for column in COLUMNS)
+_PROPERTIES = {
+    "delta.checkpointInterval": "100",
+    "delta.dataSkippingStatsColumns": "run_id,started_at",
+}
+
+
+class Status(StrEnum):
+    """How a run stands."""
+
+    RUNNING = "running"
+    DONE = "done"
+    FOUND = "found"
+    FAILED = "failed"
+    GAVE_UP = "gave_up"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a job, as it is known now; recording it again replaces what was known."""
+
+    run_id: str
+    job: str
+    arguments: Mapping[str, object]
+    actor: str
+    started_at: datetime
+    seen_at: datetime
+    status: Status = Status.RUNNING
+    ended_at: datetime | None = None
+    version_before: int | None = None
+    version_after: int | None = None
+    figures: Mapping[str, float] = field(default_factory=dict)
+    error_condition: str | None = None
+    error_message: str | None = None
+
+    def row(self) -> tuple[object, ...]:
+        """The values in the order of the table's columns."""
+        arguments = json.dumps(self.arguments, ensure_ascii=False, sort_keys=True, default=str)
+        values = {
+            **vars(self),
+            "arguments": arguments,
+            "status": self.status.value,
+            "figures": {name: float(value) for name, value in self.figures.items()},
+        }
+        return tuple(values[column.name] for column in COLUMNS)
+
+
+class RunLog:
+    """Records runs, and shows what was recorded. The table is made by the first record."""
+
+    def __init__(
+        self,
+        open_session: Callable[[], SparkSession],
+        location: Location,
+        entries: Path | None,
+        surroundings: Surroundings,
+        tuning: Tuning,
+    ) -> None:
+        self._open_session = open_session
+        self._location = location
+        self._lock = TableLock.beside(None if entries is None else entries.parent / RUNS)
+        self._surroundings = surroundings
+        self._tuning = tuning
+
+    @cached_property
+    def _session(self) -> SparkSession:
+        return self._open_session()
+
+    @cached_property
+    def store(self) -> Store:
+        """The table as it is read."""
+        return Store(self._session, self._location, RUNS)
+
+    @cached_property
+    def writer(self) -> Writer:
+        """The one way to write the table."""
+        return Writer(self.store, self._lock, self._surroundings, self._tuning)
+
+    def close(self) -> None:
+        """Ends the session, if there was need of one."""
+        if "_session" in self.__dict__:
+            release(self._session)
+
+    def exists(self) -> bool:
+        """Whether anything was recorded yet."""
+        return table_exists(self._session, self.store.relation)
+
+    def record(self, run: Run, deadline: Deadline) -> None:
+        """Writes the run's row, in place of the one that it had."""
+        if not self.exists():
+            self._create(deadline)
+        source = self._session.createDataFrame([run.row()], DDL)
+        # The same statement for the first record and for the last: whichever gets through
+        # leaves the row as it is known then.
+        self.writer.commit(
+            lambda _: Statement(
+                "record",
+                lambda view: (
+                    f"MERGE INTO {self.store.relation} AS t USING {view} AS s "
+                    f"ON t.run_id = s.run_id AND t.run_id = {literal(run.run_id)} "
+                    "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+                ),
+                source,
+            ),
+            self._surroundings.new_id(),
+            "record",
+            lambda: [Caller(run.actor, run_id=run.run_id)],
+            deadline,
+        )
+
+    def _create(self, deadline: Deadline) -> None:
+        columns = ", ".join(f"{c.name} {c.type} COMMENT {literal(c.comment)}" for c in COLUMNS)
+        with self._lock.held(deadline), deadline.not_counting():
+            create_table(
+                self._session,
+                f"CREATE TABLE IF NOT EXISTS {self.store.relation} ({columns}) USING DELTA "
+                "COMMENT 'Runs of jobs on the Strata catalog, one row each' "
+                f"TBLPROPERTIES ({properties_sql(_PROPERTIES)})",
+                self.store.relation,
+            )
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """All recorded runs; none if nothing was recorded yet."""
+        if not self.exists():
+            return spark.createDataFrame([], DDL)
+        return spark.sql(f"SELECT * FROM {self.store.relation}")

@@ -1,0 +1,372 @@
+"""The shell and the jobs through their `main`, in the session of the tests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import nullcontext
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from catalog import Catalog, Settings
+from catalog.cli import shell
+from catalog.cli.job import run_job
+from catalog.errors import InvalidInput
+from catalog.manifest import read_manifest
+from tests.unit.builders import segment
+
+MANIFEST = """\
+segment_id,schema,num_rows,size_bytes,location,starts_at,ends_at
+orders/1,"id BIGINT NOT NULL, price DECIMAL(10,2)",10,100,/x/1,{}T00:00:00Z,{}T00:00:00Z
+orders/2,"id BIGINT NOT NULL, price DECIMAL(10,2)",20,,,,
+clicks/1,url STRING,5,,,,
+""".format("2024-01-01", "2024-01-02")
+
+Strata = Callable[..., tuple[int, dict[str, Any]]]
+
+
+@pytest.fixture
+def strata(spark: SparkSession, location: str, capsys: pytest.CaptureFixture[str]) -> Strata:
+    """Runs a command of the shell; gives its exit code and the last line of JSON."""
+
+    def run(*argv: str, job: bool = False) -> tuple[int, dict[str, Any]]:
+        options = ["--location", location, "--actor", "ann", "--output", "json"]
+        if job:
+            code = run_job(argv[0], [*argv[1:], *options], lambda *_: nullcontext(spark))
+        else:
+            code = shell.main([*argv, *options], lambda *_: nullcontext(spark))
+        lines = capsys.readouterr().out.splitlines()
+        return code, json.loads(lines[-1])
+
+    return run
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> str:
+    file = tmp_path / "segments.csv"
+    file.write_text(MANIFEST)
+    return str(file)
+
+
+def test_a_catalog_is_made_filled_looked_at_and_emptied_from_the_shell(
+    strata: Strata, manifest: str, tmp_path: Path
+) -> None:
+    code, answer = strata("segments")
+    assert code == 2
+    assert answer["error"]["condition"] == "CATALOG_NOT_FOUND"
+
+    assert strata("init")[1] == strata("init")[1]  # the second one finds it there
+    code, answer = strata("publish", manifest, "--reason", "daily load")
+    assert code == 0
+    facts = answer["facts"]
+    assert (facts["inserted"], facts["existing"], facts["schemas"]) == (3, 0, 2)
+    assert strata("publish", manifest)[1]["facts"]["existing"] == 3
+
+    answer = strata("segments", "--datasource", "orders", "--limit", "1")[1]
+    (row,) = answer["tables"]["segments"]
+    assert (row["segment_id"], row["num_rows"], row["starts_at"], row["changed_by"]) == (
+        "orders/1",
+        10,
+        "2024-01-01T00:00:00Z",
+        "ann",
+    )
+    assert answer["more"] == ["segments"]
+    by_schema = strata("segments", "--fingerprint", row["fingerprint"][:6].upper())[1]
+    assert len(by_schema["tables"]["segments"]) == 2
+
+    answer = strata("datasources")[1]
+    assert [(r["datasource"], r["num_rows"]) for r in answer["tables"]["datasources"]] == [
+        ("clicks", 5),
+        ("orders", 30),
+    ]
+    code, answer = strata("schema-of", "clicks/1", "orders/9", "orders/1")
+    assert code == 1
+    assert answer["facts"]["missing"] == ["orders/9"]
+    assert [r["ddl"] for r in answer["tables"]["segments"]] == [
+        "url STRING",
+        "id BIGINT NOT NULL, price DECIMAL(10,2)",
+    ]
+    query = "SELECT segment_id, schema_of(segment_id) AS ddl FROM segments ORDER BY 1 LIMIT 1;"
+    assert strata("sql", query)[1]["tables"]["rows"] == [
+        {"segment_id": "clicks/1", "ddl": "url STRING"}
+    ]
+
+    assert strata("drop", "--datasource", "clicks", "--dry-run")[1]["facts"]["dropped"] == 1
+    assert strata("drop", "clicks/1", "clicks/9")[1]["facts"] | {"commit_id": ""} == {
+        "version": 2,
+        "commit_id": "",
+        "dropped": 1,
+        "absent": 1,
+        "dry_run": False,
+        "retries": 0,
+    }
+    assert (
+        strata("segments", "--as-of", "1")[1]["tables"]["segments"][0]["segment_id"] == "clicks/1"
+    )
+    orphans = strata("schemas", "--orphans")[1]["tables"]["schemas"]
+    assert [r["ddl"] for r in orphans] == ["url STRING"]
+
+    commits = strata("history", "--limit", "2")[1]["tables"]["commits"]
+    assert [(c["version"], c["verb"], c["actors"]) for c in commits] == [
+        (2, "drop", ["ann"]),
+        (1, "publish", ["ann"]),
+    ]
+    assert commits[1]["reasons"] == ["daily load"]
+
+    page = tmp_path / "report.html"
+    code, answer = strata("report", "--html", str(page))
+    assert code == 0
+    assert answer["facts"]["segments"] == 2
+    assert answer["facts"]["problems"] == 0
+    text = page.read_text()
+    assert "orders" in text
+    assert "daily load" in text
+    assert "publish" in text
+
+
+def test_a_job_is_recorded_and_its_commits_name_the_run(
+    strata: Strata, manifest: str, catalog: Catalog, tmp_path: Path
+) -> None:
+    metrics = tmp_path / "strata.prom"
+    assert strata("publish", manifest, "--metrics-file", str(metrics), job=True)[0] == 0
+    assert strata("publish", "nowhere.csv", "--metrics-file", str(metrics), job=True)[0] == 2
+    code, answer = strata("verify", "--since", "0", job=True)
+    assert (code, answer["facts"]) == (0, {"version": 1, "since": 0, "holds": True})
+
+    runs = {(r["job"], r["status"]): r for r in catalog.runs().toArrow().to_pylist()}
+    assert set(runs) == {("publish", "done"), ("publish", "failed"), ("verify", "done")}
+    done, failed = runs["publish", "done"], runs["publish", "failed"]
+    assert (done["version_before"], done["version_after"], done["actor"]) == (0, 1, "ann")
+    assert json.loads(done["arguments"])["manifest"] == manifest
+    assert dict(done["figures"])["inserted"] == 3
+    assert done["started_at"] < done["ended_at"] == done["seen_at"]
+    assert (failed["error_condition"], failed["version_after"]) == ("INVALID_INPUT", 1)
+    assert "nowhere.csv" in failed["error_message"]
+    (commit,) = catalog.history().where("verb = 'publish'").collect()
+    assert commit["runs"] == [done["run_id"]]
+
+    text = metrics.read_text()
+    assert 'strata_run_exit_code{job="publish"} 2.0' in text
+    assert "strata_segments 3.0" in text
+    assert "strata_run_last_success_timestamp_seconds" in text
+
+
+def test_what_only_reads_is_recorded_by_jobs_and_by_the_shell_if_wanted(
+    strata: Strata, catalog: Catalog
+) -> None:
+    catalog.publish([segment()])
+    strata("verify")
+    assert catalog.runs().count() == 0
+    strata("verify", "--record")
+    strata("poll", "--no-record", job=True)
+    assert [r["job"] for r in catalog.runs().collect()] == ["verify"]
+
+
+def test_verify_finds_what_somebody_wrote_by_other_means(
+    strata: Strata, catalog: Catalog, spark: SparkSession
+) -> None:
+    catalog.publish([segment("orders/1")])
+    table = catalog.location.table("entries")
+    spark.sql(f"UPDATE {table} SET num_rows = 99 WHERE kind = 'segment'").collect()
+    code, answer = strata("verify")
+    assert code == 1
+    assert answer["found"] is True
+    (violation,) = answer["tables"]["violations"]
+    assert (violation["promise"], violation["count"]) == ("I5", 1)
+    assert violation["example"]["key"] == "orders/1"
+
+
+def test_a_poll_prints_what_changed_and_goes_on_from_the_last_one(
+    strata: Strata, catalog: Catalog
+) -> None:
+    catalog.publish([segment("orders/1"), segment("orders/2")])
+    code, answer = strata("poll", "--since", "last")
+    assert (code, answer["error"]["condition"]) == (2, "INVALID_INPUT")
+    assert strata("poll", job=True)[1]["facts"] == {
+        "before": 1,
+        "after": 1,
+        "added": 0,
+        "removed": 0,
+        "changed": 0,
+    }
+    catalog.drop(["orders/1"])
+    catalog.publish([segment("orders/2", "id STRING")], on_existing="replace")
+    code, answer = strata("poll", "--since", "last", "--every", "0.1", "--polls", "2", job=True)
+    assert answer["facts"]["before"] == 3  # the second poll goes on where the first one ended
+    answer = strata("poll", "--since", "1")[1]
+    assert answer["facts"] == {"before": 1, "after": 3, "added": 0, "removed": 1, "changed": 1}
+    changes = [(r["version"], r["change"], r["key"]) for r in answer["tables"]["changes"]]
+    assert (2, "removed", "orders/1") in changes
+    assert (3, "changed", "orders/2") in changes
+    last = catalog.runs().orderBy("started_at", ascending=False).first()
+    assert last is not None
+    assert (last["figures"]["polls"], last["figures"]["changed"]) == (2.0, 1.0)
+    assert strata("poll", "--since", "99")[0] == 2
+
+
+def test_an_interrupt_ends_with_130_and_is_recorded(
+    strata: Strata, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("catalog.cli.commands.poll.sleep", interrupt)
+    code, answer = strata("poll", "--every", "1", job=True)
+    assert code == 130
+    assert answer["error"]["condition"] == "INTERRUPTED"
+    (run,) = catalog.runs().collect()
+    assert (run["status"], run["error_condition"]) == ("interrupted", "INTERRUPTED")
+
+
+def test_a_run_that_gave_up_ends_with_3(
+    strata: Strata, manifest: str, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody else holds the lock of the table for longer than the run waits."""
+    from catalog.table.lock import TableLock
+    from catalog.waiting import Deadline
+
+    lock = TableLock.beside(Path(str(catalog.location)) / "entries")
+    with lock.held(Deadline(5)):
+        code, answer = strata("publish", manifest, "--deadline", "0.5")
+    assert code == 3
+    assert answer["error"] | {"message": "", "values": {}} == {
+        "condition": "GAVE_UP",
+        "message": "",
+        "retryable": True,
+        "values": {},
+    }
+    assert [r["status"] for r in catalog.runs().collect()] == ["gave_up"]
+
+
+def test_cleanup_and_maintain_say_what_they_did(strata: Strata, catalog: Catalog) -> None:
+    for number in range(6):
+        catalog.publish([segment(f"orders/{number}", f"c{number} INT")])
+    catalog.drop(["orders/0"])
+    answer = strata("cleanup", "--grace", "0", "--dry-run")[1]
+    assert (answer["facts"]["retired"], answer["facts"]["dry_run"]) == (1, True)
+    answer = strata("cleanup", "--grace", "0")[1]
+    assert [c["why"] for c in answer["tables"]["changes"]] == ["nothing refers to it"]
+
+    code, answer = strata("maintain", "--retain", "1d")
+    assert (code, answer["error"]["condition"]) == (2, "RETENTION_TOO_SHORT")
+    answer = strata("maintain", "--no-vacuum", "--dry-run")[1]
+    assert [(p["kind"], p["after"]) for p in answer["tables"]["partitions"]] == [("segment", None)]
+    answer = strata("maintain", "--retain", "14d")[1]
+    assert answer["facts"]["retention_seconds"] == 14 * 86400
+    assert [(p["before"], p["after"]) for p in answer["tables"]["partitions"]] == [(5, 1)]
+    assert {v["table"] for v in answer["tables"]["vacuumed"]} == {"entries", "runs"}
+    report = catalog.verify(since=0)
+    assert report.ok, report
+
+
+def test_sql_reads_only(strata: Strata, catalog: Catalog) -> None:
+    catalog.publish([segment()])
+    table = catalog.location.table("entries")
+    for statement in (f"DELETE FROM {table}", f"DROP TABLE {table}", "SELEC 1", "", "SELECT 1; x"):
+        code, answer = strata("sql", statement)
+        assert (code, answer["error"]["condition"]) == (2, "INVALID_INPUT"), statement
+    assert catalog.segments().count() == 1
+    assert strata("sql", "DESCRIBE segments")[0] == 0
+
+
+# --- manifests ------------------------------------------------------------------------------------
+
+
+def test_the_same_manifest_in_three_formats_gives_the_same_segments(
+    spark: SparkSession, open_catalog: Callable[..., Catalog], tmp_path: Path, manifest: str
+) -> None:
+    frame = read_manifest(spark, manifest)
+    frame.write.parquet(str(tmp_path / "m.parquet"))
+    frame.write.json(
+        str(tmp_path / "m.jsonl"), ignoreNullFields=True, timestampFormat="yyyy-MM-dd'T'HH:mm:ssXXX"
+    )
+    catalog = open_catalog()
+    assert catalog.publish(frame).inserted == 3
+    assert catalog.publish(read_manifest(spark, str(tmp_path / "m.parquet"))).existing == 3
+    assert catalog.publish(read_manifest(spark, str(tmp_path / "m.jsonl"))).existing == 3
+
+
+def test_a_schema_in_a_json_manifest_may_be_an_object(
+    spark: SparkSession, catalog: Catalog, tmp_path: Path
+) -> None:
+    file = tmp_path / "m.json"
+    schema = json.loads(segment("a/1", "id BIGINT, at TIMESTAMP").schema.struct().json())
+    file.write_text(json.dumps({"segment_id": "a/1", "schema": schema, "num_rows": 1}))
+    result = catalog.publish(read_manifest(spark, str(file)))
+    assert result.fingerprints == (segment("a/1", "id BIGINT, at TIMESTAMP").schema.fingerprint,)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        (
+            "m.csv",
+            "segment_id,schema,num_rows\na/1,id INT,ten\n",
+            "num_rows is no whole number: ten",
+        ),
+        ("m.csv", "segment_id,schema,num_rows\na/1,id INT,1.5\n", "no whole number: 1.5"),
+        (
+            "m.csv",
+            "segment_id,schema,num_rows,starts_at\na/1,id INT,1,2024-01-01\n",
+            "starts_at has no time zone: 2024-01-01",
+        ),
+        (
+            "m.csv",
+            "segment_id,schema,num_rows,starts_at\na/1,id INT,1,soonZ\n",
+            "starts_at is no time: soonZ",
+        ),
+        ("m.json", '{"segment_id": "a/1", "num_rows": 1}\n{oops\n', "not a JSON object: .oops"),
+        ("m.txt", "", "does not tell its format"),
+        ("nowhere.parquet", None, "PATH_NOT_FOUND"),
+        ("m.parquet", "no parquet", "cannot be read as parquet"),
+    ],
+)
+def test_a_manifest_that_cannot_be_read_is_refused_by_name(
+    spark: SparkSession, tmp_path: Path, name: str, text: str | None, message: str
+) -> None:
+    if text is not None:
+        (tmp_path / name).write_text(text)
+    with pytest.raises(InvalidInput, match=message):
+        read_manifest(spark, str(tmp_path / name))
+
+
+def test_an_unknown_column_of_a_manifest_is_refused(
+    spark: SparkSession, catalog: Catalog, tmp_path: Path
+) -> None:
+    file = tmp_path / "m.csv"
+    file.write_text("segment_id,schema,num_row\na/1,id INT,1\n")
+    with pytest.raises(InvalidInput, match=r"unknown here: \['num_row'\]"):
+        catalog.publish(read_manifest(spark, str(file)))
+    assert catalog.version == 0
+
+
+# --- locations and times --------------------------------------------------------------------------
+
+
+def test_a_relative_path_is_found_again(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Spark resolves it against the directory in which its JVM was started.
+    relative = f"./spark-warehouse-{tmp_path.name}"
+    try:
+        with Catalog.open(spark, relative, settings=Settings(deadline=30.0)) as made:
+            place = str(made.location)
+        with Catalog.open(spark, relative, create=False) as again:
+            assert str(again.location) == place
+            assert place.startswith("/")
+    finally:
+        import shutil
+
+        shutil.rmtree(place)
+
+
+def test_a_grace_is_understood_by_both_doors(strata: Strata, catalog: Catalog) -> None:
+    catalog.publish([segment()])
+    catalog.drop(["orders/1"])
+    assert strata("cleanup", "--grace", "1h", job=True)[1]["facts"]["retired"] == 0
+    (run,) = catalog.runs().collect()
+    assert json.loads(run["arguments"])["grace"] == str(timedelta(hours=1))

@@ -1,0 +1,439 @@
+"""The page on SQL: every query finds something, the functions, and readers other than Spark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from catalog import Catalog, Segment
+from catalog.schema import Schema
+from catalog.table.dictionary import RELATIONS, dictionary, entities, rewritten
+from catalog.table.functions import FUNCTIONS, create_functions
+from catalog.table.runs import Run, Status
+from catalog.table.session import own_session, release
+from catalog.table.views import VIEWS
+from catalog.waiting import Surroundings
+from tests.sessions import ROOT
+
+PAGE = (ROOT / "docs" / "sql.md").read_text()
+QUERIES = dict(re.findall(r"^([^\n]+):\n\n```sql\n(.+?)```", PAGE, re.DOTALL | re.MULTILINE))
+SNIPPETS = re.findall(r"<!-- tested -->\n```python\n(.+?)```", PAGE, re.DOTALL)
+
+ORDER = "id BIGINT NOT NULL, price DECIMAL(10,2)"
+NOTED = f"{ORDER}, note STRING"
+ROUGH = "id BIGINT NOT NULL, price DOUBLE"
+CLICK = "user STRING COMMENT 'who', items ARRAY<STRUCT<sku: STRING NOT NULL, price: INT>>"
+HOSTILE = 'o\'brien/`50%` "off" \\ {view}'
+NOW = datetime.now(UTC).replace(microsecond=0)
+
+
+def fingerprint(ddl: str) -> str:
+    return Schema.of(ddl).fingerprint
+
+
+def order(name: str, ddl: str, rows: int, day: int, size: int, file: str = "") -> Segment:
+    return Segment(
+        f"orders/{name}",
+        ddl,
+        rows,
+        size_bytes=size,
+        location=f"s3://lake/orders/{file or name}.parquet",
+        starts_at=datetime(2024, 1, day, tzinfo=UTC),
+        ends_at=datetime(2024, 1, day + 1, tzinfo=UTC),
+    )
+
+
+def fill(spark: SparkSession, location: str) -> Catalog:
+    """Seven versions, most of a month ago and the last ones of this week."""
+    moment = [NOW - timedelta(days=30)]
+    surroundings = Surroundings(clock=lambda: moment[0])
+    catalog = Catalog.open(spark, location, actor="ann", surroundings=surroundings)
+    catalog.publish(
+        [
+            order("2024-01-01", ORDER, 1000, 1, 40_000),
+            order("2024-01-02", ORDER, 1200, 2, 48_000),
+            order("2024-01-05", ORDER, 900, 5, 36_000),
+            Segment("returns/2024-01-01", ORDER, 10, location="s3://lake/returns/1.parquet"),
+            Segment("clicks/a", CLICK, 5),
+            Segment(HOSTILE, "`a b` INT", 1, location="s3://lake/odd.parquet"),
+            Segment("legacy/1", "old INT", 7, location="s3://lake/legacy/1.parquet"),
+            Segment("legacy/2", "older INT", 8, location="s3://lake/legacy/2.parquet"),
+        ],
+        reason="first load",
+    )
+    catalog.drop(["legacy/2"], reason="wrong")
+    catalog.cleanup(grace=timedelta(0), reason="tidy")  # retires the schema of legacy/2
+    moment[0] = NOW - timedelta(days=2)
+    with Catalog.open(
+        spark, location, actor="nightly-load", run_id="run-1", surroundings=surroundings
+    ) as nightly:
+        nightly.publish(
+            [
+                order("2024-01-05", NOTED, 950, 5, 38_000),
+                order("2024-01-05-late", ROUGH, 3, 5, 100, file="2024-01-05"),
+            ],
+            on_existing="replace",
+            reason="daily load",
+        )
+    catalog.drop(["legacy/1"], reason="no longer kept")  # leaves an orphan
+    return catalog
+
+
+def record_runs(catalog: Catalog) -> None:
+    began = NOW - timedelta(days=2)
+    loaded = Run(
+        "run-1",
+        "publish",
+        {"datasource": "orders"},
+        "nightly-load",
+        began,
+        began + timedelta(seconds=40),
+        Status.DONE,
+        began + timedelta(seconds=40),
+        version_before=3,
+        version_after=4,
+        figures={"inserted": 1, "replaced": 1},
+    )
+    gave_up = Run(
+        "run-2",
+        "cleanup",
+        {},
+        "ann",
+        began,
+        began,
+        Status.GAVE_UP,
+        began,
+        error_condition="GAVE_UP",
+        error_message="The deadline passed.",
+    )
+    lost = Run("run-3", "verify", {}, "ann", NOW - timedelta(hours=3), NOW - timedelta(hours=2))
+    for run in (loaded, gave_up, lost):
+        catalog.record(run)
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A catalog with everything that the page speaks of, and the names that its Python made."""
+
+    spark: SparkSession
+    catalog: Catalog
+    names: dict[str, Any]
+    answers: dict[str, list[tuple[Any, ...]]] = field(default_factory=dict)
+
+    def run(self, title: str) -> list[tuple[Any, ...]]:
+        """What a query of the page finds; each runs once."""
+        if title not in self.answers:
+            rows = self.spark.sql(here(QUERIES[title], self.catalog)).collect()
+            self.answers[title] = [tuple(row) for row in rows]
+        return self.answers[title]
+
+    def relation(self, entity: str) -> str:
+        """A view by its name, and the table that has none."""
+        return f"delta.`{self.catalog.location}/entries`" if entity == "entries" else entity
+
+
+def here(text: str, catalog: Catalog) -> str:
+    return text.replace("/data/meta", str(catalog.location))
+
+
+@pytest.fixture(scope="module")
+def page(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Filled]:
+    catalog = fill(spark, str(tmp_path_factory.mktemp("page") / "meta"))
+    record_runs(catalog)
+    names: dict[str, Any] = {"spark": spark, "catalog": catalog}
+    for number, snippet in enumerate(SNIPPETS):
+        exec(compile(here(snippet, catalog), f"sql.md snippet {number + 1}", "exec"), names)
+    yield Filled(spark, catalog, names)
+    names["duck"].close()
+    for view in (*(view.name for view in VIEWS), "runs", "segments_3", "history"):
+        spark.catalog.dropTempView(view)
+    for function in FUNCTIONS:
+        spark.sql(f"DROP TEMPORARY FUNCTION {function.name}")
+    catalog.close()
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+
+def test_the_page_is_what_the_generator_gives() -> None:
+    assert rewritten(PAGE) == PAGE
+    assert dictionary() in PAGE
+
+
+def test_a_page_without_markers_is_refused() -> None:
+    with pytest.raises(ValueError, match="no part for the diagram"):
+        rewritten("<!-- dictionary -->\n<!-- /dictionary -->\n<!-- diagram -->\n")
+
+
+def test_the_page_has_queries_under_sentences_of_their_own() -> None:
+    assert len(QUERIES) == PAGE.count("```sql") >= 18
+
+
+@pytest.mark.parametrize("title", QUERIES)
+def test_every_query_of_the_page_finds_something(page: Filled, title: str) -> None:
+    assert page.run(title)
+
+
+def test_queries_on_what_is_there_find_what_was_published(page: Filled) -> None:
+    per_schema = page.run("Segments for each schema, those without any included")
+    assert [row[1:] for row in per_schema[:1] + per_schema[-1:]] == [(ORDER, 3), ("old INT", 0)]
+    widest = page.run("The widest and deepest schemas, nested columns counted")
+    assert widest[0] == (fingerprint(CLICK), 4, 1, 1)
+    payloads = page.run("The biggest payloads")
+    assert payloads[0][0] == fingerprint(CLICK)
+    assert [row[0] for row in page.run("Segments without a location")] == ["clicks/a"]
+    covering = page.run("Segments of a datasource that cover a moment")
+    assert [row[0] for row in covering] == ["orders/2024-01-02"]
+    gaps = page.run("Gaps between the intervals of a datasource")
+    assert [(row[0], *(each.astimezone(UTC).day for each in row[1:])) for row in gaps] == [
+        ("orders", 3, 5)
+    ]
+    overlaps = page.run("Segments whose intervals overlap")
+    assert [row[:2] for row in overlaps] == [("orders/2024-01-05", "orders/2024-01-05-late")]
+
+
+def test_queries_on_use_name_datasources_and_columns(page: Filled) -> None:
+    assert page.run("Who uses this schema") == [("orders", 2, 2200), ("returns", 1, 10)]
+    shared = page.run("Schemas that several datasources share")
+    assert shared == [(fingerprint(ORDER), ["orders", "returns"], 3)]
+    types = page.run("Columns that have more than one type within a datasource")
+    assert types == [("orders", "price", ["decimal(10,2)", "double"])]
+    priced = page.run("Segments with a column of a certain name, at any depth")
+    assert priced[0] == ("clicks/a", "items.element.price", "int", True)
+    assert len(priced) == 6
+
+
+def test_queries_on_changes_tell_old_from_new(page: Filled) -> None:
+    new = page.run("Schemas first seen within the last seven days")
+    assert {row[1] for row in new} == {NOTED, ROUGH}
+    replaced = page.run("Segments that were replaced")
+    assert [row[:2] for row in replaced] == [("orders/2024-01-05", 2)]
+    assert page.run("How two schemas differ") == [("note", None, "string", None, True)]
+    changed = page.run("What was added, removed and changed between two versions")
+    assert [(row[0], row[1], row[2], row[6]) for row in changed if row[1] == "segment"] == [
+        (4, "segment", "orders/2024-01-05", "changed"),
+        (4, "segment", "orders/2024-01-05-late", "added"),
+        (5, "segment", "legacy/1", "removed"),
+    ]
+    amounts = page.run("How much changed, version by version")
+    assert (1, "segment", "insert", 8) in amounts
+    assert (3, "retired", "update_postimage", 1) in amounts
+    gone = page.run("Segments that were there at version 3 and are not any more")
+    assert gone == [("legacy/1", 7)]
+    other = page.run("Segments that have another schema than at version 3")
+    assert other == [("orders/2024-01-05", fingerprint(ORDER), fingerprint(NOTED), NOTED)]
+    grown = page.run("How datasources grew since version 3")
+    assert (grown[0], grown[-1]) == (("orders", 1, 53), ("legacy", -1, -7))
+
+
+def test_queries_on_history_say_who_and_why(page: Filled) -> None:
+    did = page.run("What somebody did, and why")
+    assert [(row[0], row[2], row[3]) for row in did] == [(4, "publish", ["daily load"])]
+    behind = page.run("The commits that last changed the segments of a datasource")
+    assert [(row[0], row[1], row[3]) for row in behind] == [
+        ("orders/2024-01-05", 4, ["nightly-load"]),
+        ("orders/2024-01-05-late", 4, ["nightly-load"]),
+        ("orders/2024-01-01", 1, ["ann"]),
+        ("orders/2024-01-02", 1, ["ann"]),
+    ]
+
+
+def test_queries_on_tidying_find_what_is_in_the_way(page: Filled) -> None:
+    assert [row[1] for row in page.run("Orphans, which the next clean-up may retire")] == [
+        "old INT"
+    ]
+    assert [row[1] for row in page.run("Schemas on their way out")] == ["older INT"]
+    single = page.run("Schemas that only one segment of a datasource has, perhaps by mistake")
+    assert [row[2] for row in single] == ["orders/2024-01-05", "orders/2024-01-05-late"]
+    small = page.run("Segments that are far smaller than the others of their datasource")
+    assert small == [("orders/2024-01-05-late", 100, 39_000.0)]
+    claimed = page.run("Locations that more than one segment has")
+    assert claimed == [
+        (
+            "s3://lake/orders/2024-01-05.parquet",
+            ["orders/2024-01-05", "orders/2024-01-05-late"],
+        )
+    ]
+    still = page.run("Datasources in which nothing has changed for two weeks")
+    assert [row[0] for row in still] == ["clicks", "o'brien", "returns"]
+
+
+def test_queries_on_runs_tell_how_jobs_went(page: Filled) -> None:
+    last = page.run("The last run of each job")
+    assert [(row[0], row[1], row[3]) for row in last] == [
+        ("cleanup", "gave_up", "run-2"),
+        ("publish", "done", "run-1"),
+        ("verify", "running", "run-3"),
+    ]
+    wrong = page.run("Runs that went wrong within the last seven days")
+    assert [row[1:5] for row in wrong] == [("cleanup", "ann", "gave_up", "GAVE_UP")]
+    lost = page.run("Runs that did not end and are not heard of any more")
+    assert [row[0] for row in lost] == ["run-3"]
+    assert page.run("How long jobs take") == [("publish", 1, 40.0, 40)]
+    counted = page.run("What runs have counted, day by day")
+    assert [row[1:] for row in counted] == [
+        ("publish", "inserted", 1.0),
+        ("publish", "replaced", 1.0),
+    ]
+    assert [row[:4] for row in page.run("Commits of each run")] == [
+        ("run-1", "publish", 4, "publish")
+    ]
+
+
+# --- what the page is made from -------------------------------------------------------------------
+
+
+@pytest.mark.connect
+def test_views_and_tables_have_the_types_that_the_dictionary_gives(page: Filled) -> None:
+    for entity in entities():
+        found = page.spark.table(page.relation(entity.name)).schema
+        assert [(each.name, each.dataType.simpleString()) for each in found] == [
+            (column.name, column.type.lower().replace(" ", "")) for column in entity.columns
+        ], entity.name
+
+
+def test_keys_of_the_diagram_are_unique(page: Filled) -> None:
+    counts = page.spark.sql(
+        " UNION ALL ".join(
+            f"SELECT '{entity.name}', count(*), count(DISTINCT {', '.join(entity.key)}) "
+            f"FROM {page.relation(entity.name)}"
+            for entity in entities()
+        )
+    ).collect()
+    assert {name: rows - keys for name, rows, keys in counts} == {e.name: 0 for e in entities()}
+    assert all(rows > 0 for _, rows, _ in counts)
+
+
+def test_references_of_the_diagram_lead_to_a_key(page: Filled) -> None:
+    keys = {entity.name: entity.key for entity in entities()}
+    references = [relation for relation in RELATIONS if relation.column]
+    # A segment's schema may be live or retired, so each of the two alone need not have it.
+    described = (
+        "(SELECT fingerprint FROM schemas UNION ALL SELECT fingerprint FROM retired_schemas)"
+    )
+    lost = page.spark.sql(
+        " UNION ALL ".join(
+            f"SELECT '{r.left}', '{r.right}' FROM {r.right} LEFT ANTI JOIN "
+            f"{described if r.column == 'fingerprint' else r.left} USING ({r.column})"
+            for r in references
+        )
+    ).collect()
+    assert lost == []
+    assert all((relation.column,) == keys[relation.left] for relation in references)
+    assert {name for r in RELATIONS for name in (r.left, r.right)} == keys.keys()
+
+
+# --- functions ------------------------------------------------------------------------------------
+
+
+@pytest.mark.connect
+def test_functions_answer_for_values_and_for_columns(page: Filled) -> None:
+    spark = page.spark
+    create_functions(spark, page.catalog.location, "a `b`.")
+    ids = ["orders/2024-01-05", "clicks/a", HOSTILE, "nobody/1", "' OR '1'='1", "%", "`", None]
+    rows = (
+        spark.createDataFrame([(each,) for each in ids], "segment_id STRING")
+        .selectExpr(
+            "segment_id",
+            "schema_of(segment_id) AS ddl",
+            "fingerprint_of(segment_id) AS fingerprint",
+            "`a ``b``.schema_of`(segment_id) AS same",
+        )
+        .collect()
+    )
+    assert all(row["same"] == row["ddl"] for row in rows)
+    known = {row["segment_id"]: (row["ddl"], row["fingerprint"]) for row in rows}
+    assert known == {
+        **dict.fromkeys(ids, (None, None)),
+        "orders/2024-01-05": (NOTED, fingerprint(NOTED)),
+        "clicks/a": (page.catalog.schema(fingerprint(CLICK)).ddl, fingerprint(CLICK)),
+        HOSTILE: ("`a b` INT", fingerprint("`a b` INT")),
+    }
+    for function in FUNCTIONS:
+        spark.sql(f"DROP TEMPORARY FUNCTION `a ``b``.{function.name}`")
+
+
+def test_functions_take_a_beginning_of_a_fingerprint_and_nothing_else(page: Filled) -> None:
+    whole = fingerprint(ORDER)
+    good = [whole, whole[:4], whole[:4].upper()]
+    bad = [whole[:3], whole + "0", "", "%%%%", "____", "' OR '1'='1", "```;", None]
+    frame = page.spark.createDataFrame([(each,) for each in good + bad], "asked STRING")
+    frame.createOrReplaceTempView("asked")
+    found = page.spark.sql(
+        "SELECT asked, s.segment_id AS found FROM asked, LATERAL segments_with(asked) AS s "
+        "UNION ALL SELECT asked, c.path FROM asked, LATERAL columns_of(asked) AS c"
+    ).collect()
+    page.spark.catalog.dropTempView("asked")
+    expected = ["id", "orders/2024-01-01", "orders/2024-01-02", "price", "returns/2024-01-01"]
+    assert {
+        each: sorted(row["found"] for row in found if row["asked"] == each) for each in good + bad
+    } == {**dict.fromkeys(good, expected), **{each: [] for each in bad}}
+
+
+def test_functions_in_a_metastore_are_persistent_described_and_follow_the_table(
+    spark: SparkSession, schema_name: str
+) -> None:
+    catalog = Catalog.open(spark, schema_name)
+    assert create_functions(spark, catalog.location, "my_") == [
+        f"my_{function.name}" for function in FUNCTIONS
+    ]
+    catalog.publish([Segment("orders/1", ORDER, 5), Segment("it's/%`", CLICK, 6)])
+    my = f"spark_catalog.{schema_name}.my_"
+    # Whoever comes by the three parts of the name, from a session of their own.
+    other = own_session(spark)
+    row = other.sql(
+        f"SELECT {my}schema_of('orders/1'), {my}fingerprint_of('it\\'s/%`'), {my}schema_of('no/1')"
+    ).collect()[0]
+    assert tuple(row) == (ORDER, fingerprint(CLICK), None)
+    found = other.sql(f"SELECT segment_id, num_rows FROM {my}segments_with('ea42')").collect()
+    assert [tuple(row) for row in found] == [("orders/1", 5)]
+    paths = other.sql(f"SELECT path FROM {my}columns_of('ea42') ORDER BY path").collect()
+    assert [row["path"] for row in paths] == ["id", "price"]
+    release(other)
+    for function in FUNCTIONS:
+        described = spark.sql(f"DESCRIBE FUNCTION EXTENDED {schema_name}.my_{function.name}")
+        text = "\n".join(row[0] for row in described.collect())
+        assert function.comment in text
+        columns = () if isinstance(function.returns, str) else function.returns
+        for column in (*function.parameters, *columns):
+            assert re.search(rf"{column.name} +{column.type} +'{re.escape(column.comment)}'", text)
+    feed = spark.sql(f"SELECT key FROM table_changes('{schema_name}.entries', 1, 1)")
+    assert feed.where("kind = 'segment'").count() == 2
+
+
+def test_functions_that_are_there_stay_unless_they_are_to_be_replaced(
+    spark: SparkSession, schema_name: str
+) -> None:
+    catalog = Catalog.open(spark, schema_name)
+    spark.sql(
+        f"CREATE OR REPLACE FUNCTION {schema_name}.schema_of(id STRING) RETURNS STRING "
+        "RETURN 'mine'"
+    )
+    create_functions(spark, catalog.location, replace=False)
+    assert spark.sql(f"SELECT {schema_name}.schema_of('a/1')").collect()[0][0] == "mine"
+    create_functions(spark, catalog.location)
+    assert spark.sql(f"SELECT {schema_name}.schema_of('a/1')").collect()[0][0] is None
+
+
+# --- without Spark --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("view", ["segments", "schemas", "datasources"])
+def test_duckdb_over_delta_rs_reads_the_rows_that_spark_shows(page: Filled, view: str) -> None:
+    key = next(entity.key[0] for entity in entities() if entity.name == view)
+    theirs = page.names["duck"].sql(f"SELECT * FROM {view} ORDER BY {key}").to_arrow_table()
+    ours = page.spark.table(view).orderBy(key).toArrow()
+    assert theirs.column_names == ours.column_names
+    assert theirs.num_rows > 3
+    assert theirs.to_pylist() == ours.to_pylist()
+
+
+def test_duckdb_answers_the_question_of_the_page(page: Filled) -> None:
+    largest = page.run("The largest datasources")
+    assert page.names["largest"] == [(row[0], row[3]) for row in largest]
