@@ -12,7 +12,7 @@ export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 unexport SPARK_HOME
 unexport SPARK_CONF_DIR
 
-.PHONY: help demo test lint unit spark connect stress bench benchshort benchlong clean
+.PHONY: help demo test lint unit browser spark connect stress bench benchsample benchshort benchlong docs clean
 
 help:  ## show what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -41,16 +41,22 @@ lint: $(READY)  ## ruff and mypy
 unit: $(READY)  ## the tests that need no Spark
 	$(BIN)/python -m pytest tests/unit
 
-spark: $(READY)  ## the tests on a local Spark, races included
-	$(BIN)/python -m pytest tests/spark tests/concurrency -m 'not stress'
+browser: $(READY)  ## the report in headless Chromium, where that is installed
+	$(BIN)/python -m pytest tests/browser
+
+spark: $(READY)  ## the tests on a local Spark: every verb, every door, races, notebooks
+	$(BIN)/python -m pytest tests/spark tests/concurrency tests/notebooks -m 'not stress'
 
 connect: $(READY)  ## a representative part of them on Spark Connect
 	STRATA_TEST_CONNECT=1 $(BIN)/python -m pytest tests/spark -m 'connect and not stress'
 
+benchsample: $(READY)  ## some benchmarks once, tiny, to prove that they run
+	$(BIN)/python -m tests.benchmarks --scale short --only one frame load poll lookups
+
 benchshort: $(PEERS)  ## every benchmark once, tiny, to prove that it runs
 	$(BIN)/python -m tests.benchmarks --scale short
 
-test: lint unit spark connect benchshort  ## everything that must pass before a change lands
+test: lint unit browser spark connect benchsample  ## everything that must pass before a change lands
 
 stress: $(READY)  ## long races and kills, and the whole Spark suite on Connect
 	STRATA_TEST_DEFAULTS=1 $(BIN)/python -m pytest tests/concurrency -m stress --timeout 3600
@@ -61,6 +67,9 @@ bench: $(PEERS)  ## the figures: side by side, with goals and verdicts (about 45
 
 benchlong: $(PEERS)  ## the same with more rounds, up to 10 million segments
 	$(BIN)/python -m tests.benchmarks --scale long
+
+docs: $(READY)  ## write what is generated in docs/: the column dictionary and the diagram
+	$(BIN)/python -m catalog.table.dictionary docs/sql.md
 
 clean:  ## remove the virtual environment and what was built
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

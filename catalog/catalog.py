@@ -340,6 +340,8 @@ class Catalog(Frames):
             until,
             progress,
         )
+        if retain is not None and not vacuum:
+            raise InvalidInput("retain is for what vacuum removes; leave it out, or vacuum too.")
         retention = maintainer.retention() if retain is None else retain
         check_retention(retention, poller_lag, cut_off_pollers)
         beside = [self._run_log.writer] if self._run_log.exists() else []

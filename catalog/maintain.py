@@ -173,17 +173,18 @@ class Maintainer:
         todo = plan_compactions(self._partitions()) if optimize else []
         tables = [self._writer, *beside] if vacuum else []
         total = len(todo) + len(tables)
-        for done, partition in enumerate(todo):
-            self._progress(Step(f"OPTIMIZE {partition.kind} {partition.bucket}", done, total))
+        for number, partition in enumerate(todo):
+            self._progress(Step(f"OPTIMIZE {partition.kind} {partition.bucket}", number, total))
             after = None if dry_run else self._compact(partition)
             compacted.append(Compaction(partition.kind, partition.bucket, partition.files, after))
         if optimize and not dry_run:
             for writer in beside:
-                self._run(partial(self._commit, writer, "optimize", _optimize(writer)))
+                done = self._run(partial(self._commit, writer, "optimize", _optimize(writer)))
+                self._retries += done.retries
         if vacuum and not dry_run:
             self._set_retention(retention)
-        for done, writer in enumerate(tables, len(todo)):
-            self._progress(Step(f"VACUUM {writer.store.table}", done, total))
+        for number, writer in enumerate(tables, len(todo)):
+            self._progress(Step(f"VACUUM {writer.store.table}", number, total))
             files = _would_remove(writer) if dry_run else self._vacuum(writer)
             vacuumed.append(Vacuumed(writer.store.table, files))
         self._progress(Step("maintenance", total, total))

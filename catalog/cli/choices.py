@@ -1,4 +1,4 @@
-"""Where a setting comes from: an option, the environment, Spark's configuration, or a file."""
+"""Where a setting comes from: an option, the environment, a file, or Spark's configuration."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,24 +44,32 @@ _FIGURES = {
 class Outcome:
     """How a run went."""
 
-    job: str
+    command: str
     code: Exit
     seconds: float
     figures: Mapping[str, float]
 
 
-def write(file: str, outcome: Outcome, stats: Stats | None, now: datetime) -> None:
-    """Writes the file in place of the old one; a failure keeps the time of the last success."""
+def check(file: str) -> None:
+    """Raises before any work is done if the file could not be written after it."""
     try:
-        from prometheus_client import CollectorRegistry, write_to_textfile
+        import prometheus_client  # noqa: F401
     except ImportError:
         raise InvalidInput(
             "--metrics-file needs prometheus-client: pip install 'strata-catalog[shell]'."
         ) from None
+    if not Path(file).absolute().parent.is_dir():
+        raise InvalidInput(f"There is no directory for the metrics file {file}.", file=file)
+
+
+def write(file: str, outcome: Outcome, stats: Stats | None, now: datetime) -> None:
+    """Writes the file in place of the old one; a failure keeps the time of the last success."""
+    from prometheus_client import CollectorRegistry, write_to_textfile
+
     registry = CollectorRegistry()
     _put_run(registry, outcome, _last_success(file, outcome, now))
     if stats is not None:
-        _put_stats(registry, stats, now)
+        _put_stats(registry, outcome.command, stats, now)
     write_to_textfile(file, registry)
 
 
@@ -73,38 +82,37 @@ def _last_success(file: str, outcome: Outcome, now: datetime) -> float | None:
         return None
     for family in text_string_to_metric_families(Path(file).read_text(encoding="utf-8")):
         for sample in family.samples:
-            if sample.name == _SUCCESS and sample.labels.get("job") == outcome.job:
+            if sample.name == _SUCCESS and sample.labels.get("command") == outcome.command:
                 return float(sample.value)
     return None
 
 
 def _put_run(registry: CollectorRegistry, outcome: Outcome, success: float | None) -> None:
-    _gauge(registry, "strata_run_exit_code", "Exit code of the last run", outcome.code, outcome.job)
-    _gauge(registry, "strata_run_duration_seconds", "Time it took", outcome.seconds, outcome.job)
+    put = partial(_gauge, registry, outcome.command)
+    put("strata_run_exit_code", "Exit code of the last run", outcome.code)
+    put("strata_run_duration_seconds", "Time it took", outcome.seconds)
     if success is not None:
-        _gauge(registry, _SUCCESS, "When a run last did its work", success, outcome.job)
+        put(_SUCCESS, "When a run last did its work", success)
     for figure, value in {"conflicts_retried": 0.0, **outcome.figures}.items():
         if figure in _FIGURES:
-            name, text = _FIGURES[figure]
-            _gauge(registry, name, text, value, outcome.job)
+            put(*_FIGURES[figure], value)
 
 
-def _put_stats(registry: CollectorRegistry, stats: Stats, now: datetime) -> None:
-    _gauge(registry, "strata_version", "Newest version of the catalog", stats.version)
-    _gauge(registry, "strata_segments", "Visible segments", stats.segments)
-    _gauge(registry, "strata_datasources", "Datasources with segments", stats.datasources)
-    _gauge(registry, "strata_schemas", "Live schemas", stats.schemas)
-    _gauge(registry, "strata_orphan_schemas", "Live schemas that nothing uses", stats.orphans)
-    _gauge(registry, "strata_retired_schemas", "Schemas on their way out", stats.retired)
+def _put_stats(registry: CollectorRegistry, command: str, stats: Stats, now: datetime) -> None:
+    put = partial(_gauge, registry, command)
+    put("strata_version", "Newest version of the catalog", stats.version)
+    put("strata_segments", "Visible segments", stats.segments)
+    put("strata_datasources", "Datasources with segments", stats.datasources)
+    put("strata_schemas", "Live schemas", stats.schemas)
+    put("strata_orphan_schemas", "Live schemas that nothing uses", stats.orphans)
+    put("strata_retired_schemas", "Schemas on their way out", stats.retired)
     if stats.last_published_at is not None:
         age = (now - stats.last_published_at).total_seconds()
-        _gauge(registry, "strata_last_publish_age_seconds", "Age of the last publish", age)
+        put("strata_last_publish_age_seconds", "Age of the last publish", age)
 
 
-def _gauge(
-    registry: CollectorRegistry, name: str, text: str, value: float, job: str | None = None
-) -> None:
+def _gauge(registry: CollectorRegistry, command: str, name: str, text: str, value: float) -> None:
     from prometheus_client import Gauge
 
-    gauge = Gauge(name, text, ["job"] if job is not None else [], registry=registry)
-    (gauge if job is None else gauge.labels(job=job)).set(float(value))
+    # Every figure names the command, so that the files of several can lie side by side.
+    Gauge(name, text, ["command"], registry=registry).labels(command=command).set(float(value))

@@ -85,7 +85,8 @@ def _add_common(parser: ArgumentParser, command: Command) -> None:
         common.add_argument(
             "--record",
             action=BooleanOptionalAction,
-            help="record the run in the runs table (default: for jobs and what changes something)",
+            help="record the run in the runs table, which needs write access "
+            "(default: for jobs and what changes something)",
         )
     common.add_argument("--config", metavar="FILE", help="a configuration file (strata.toml)")
     common.add_argument(

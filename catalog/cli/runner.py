@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 Sessions = Callable[[Namespace, Choices, Face], "AbstractContextManager[SparkSession]"]
 
+log = logging.getLogger(__name__)
+
 # What an argument parser holds besides the command's own arguments.
 _OURS = {"command", "config", "output", "verbose", "record", "remote", "properties_file", "conf"}
 
@@ -90,6 +92,8 @@ class _Begun:
         self.code = Exit.DONE
 
     def run(self, choices: Choices, sessions: Sessions) -> None:
+        if self._arguments.metrics_file is not None:
+            metrics.check(self._arguments.metrics_file)
         with ExitStack() as stack:
             spark = stack.enter_context(sessions(self._arguments, choices, self._shown))
             try:
@@ -150,11 +154,15 @@ class _Begun:
 
     def _write_metrics(self, code: Exit) -> None:
         file = self._arguments.metrics_file
-        if file is not None:
+        if file is None:
+            return
+        seconds = time.monotonic() - self._began
+        outcome = metrics.Outcome(self._command.name, code, seconds, self._figures)
+        try:
             stats = None if self._catalog is None else self._catalog.stats()
-            seconds = time.monotonic() - self._began
-            outcome = metrics.Outcome(self._command.name, code, seconds, self._figures)
             metrics.write(file, outcome, stats, datetime.now(UTC))
+        except Exception as failure:  # what the run did is done, and its exit code says so
+            log.warning("The metrics could not be written to %s: %s", file, failure)
 
 
 def from_spark(spark: SparkSession) -> Choices:

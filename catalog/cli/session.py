@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 import tempfile
 import warnings
@@ -21,12 +22,13 @@ if TYPE_CHECKING:
 LOCAL = resources.files("catalog.cli") / "local.conf"
 _JARS = "spark.jars.packages"
 _LINES = 40
+_SEPARATOR = re.compile(r"\s*[=:]\s*|\s+")  # as in Java's properties files
 
 
 def read_properties(text: str) -> dict[str, str]:
     """The settings of a Spark properties file."""
     lines = (line.strip() for line in text.splitlines())
-    pairs = (line.split(None, 1) for line in lines if line and not line.startswith("#"))
+    pairs = (_SEPARATOR.split(line, 1) for line in lines if line and line[0] not in "#!")
     return {pair[0]: pair[1] if len(pair) > 1 else "" for pair in pairs}
 
 
@@ -92,15 +94,17 @@ def local(
             noise.seek(0)
             tell("".join(noise.readlines()[-_LINES:]).rstrip())
             raise
+        kept = False
         try:
             yield from _running(spark)
-        except CatalogError:  # it says itself what is wrong
-            os.unlink(noise.name)
+        except Exception as error:
+            kept = not isinstance(error, CatalogError)  # which says itself what is wrong
+            if kept:
+                tell(f"What Spark wrote is in {noise.name}")
             raise
-        except Exception:
-            tell(f"What Spark wrote is in {noise.name}")
-            raise
-        os.unlink(noise.name)
+        finally:
+            if not kept:
+                os.unlink(noise.name)
 
 
 def _running(spark: SparkSession) -> Iterator[SparkSession]:
@@ -125,7 +129,8 @@ def submitted() -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     _hush_the_client(False)
-    yield from _running(SparkSession.builder.getOrCreate())
+    # It is not stopped here: whoever brought it does so, and a managed cluster minds.
+    yield SparkSession.builder.getOrCreate()
 
 
 def _hush_the_client(verbose: bool) -> None:

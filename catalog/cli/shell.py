@@ -21,6 +21,7 @@ from catalog.cli.exits import Exit
 from catalog.cli.output import Face
 from catalog.cli.parsers import shell_parser
 from catalog.cli.runner import Sessions, run
+from catalog.errors import InvalidInput
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,6 +32,11 @@ def open_session(
 ) -> AbstractContextManager[SparkSession]:
     """A Connect server's session if one was named, else one that is started here."""
     if choices.remote is not None:
+        if arguments.conf or arguments.properties_file:
+            raise InvalidInput(
+                "--conf and --properties-file are for a Spark that is started here, not for the "
+                f"server {choices.remote}; leave them out."
+            )
         return session.remote(choices.remote, arguments.verbose)
     chosen = {**session.settings(choices.properties_file), **dict(arguments.conf)}
     if hasattr(arguments, "location") and not (choices.location or chosen.get(SPARK_LOCATION)):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from catalog.catalog import Catalog
+    from catalog.stats import Stats
 
 VERSIONS = 500
 LINES = 500
@@ -49,8 +50,6 @@ def collect(
     stats = catalog.stats()
     begin(1)
     changes = _changes(catalog, max(0, stats.version - versions), stats.version)
-    first = changes[0]["version"] - 1 if changes else stats.version
-    base = catalog.stats(version=first)
     begin(2)
     pairs = (
         catalog.segments(as_of=stats.version)
@@ -79,7 +78,7 @@ def collect(
             orphans=stats.orphans,
             retired=stats.retired,
         ),
-        growth=_growth(changes, base.segments, base.rows, base.schemas),
+        growth=_growth(changes, stats),
         datasources=datasources,
         schemas=schemas,
         unused=unused,
@@ -107,15 +106,16 @@ def _changes(catalog: Catalog, first: int, last: int) -> Rows:
     return []
 
 
-def _growth(changes: Rows, segments: int, rows: int, schemas: int) -> tuple[Growth, ...]:
-    """Running totals from the figures before the first change."""
+def _growth(changes: Rows, now: Stats) -> tuple[Growth, ...]:
+    """What stood after each version, reckoned back from now: old versions may not be readable."""
+    segments, rows, schemas = now.segments, now.rows, now.schemas
     found = []
-    for change in changes:
-        segments += change["added"] - change["removed"]
-        rows += int(change["rows"])
-        schemas += change["schemas"]
+    for change in reversed(changes):
         found.append(Growth(change["version"], change["changed_at"], segments, rows, schemas))
-    return tuple(found)
+        segments -= change["added"] - change["removed"]
+        rows -= int(change["rows"])
+        schemas -= change["schemas"]
+    return tuple(reversed(found))
 
 
 def _datasources(

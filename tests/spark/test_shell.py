@@ -150,8 +150,8 @@ def test_a_job_is_recorded_and_its_commits_name_the_run(
     assert commit["runs"] == [done["run_id"]]
 
     text = metrics.read_text()
-    assert 'strata_run_exit_code{job="publish"} 2.0' in text
-    assert "strata_segments 3.0" in text
+    assert 'strata_run_exit_code{command="publish"} 2.0' in text
+    assert 'strata_segments{command="publish"} 3.0' in text
     assert "strata_run_last_success_timestamp_seconds" in text
 
 

@@ -1,0 +1,61 @@
+"""The notebooks, run cell by cell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from catalog import Catalog
+from tests.notebooks.notebook import Notebook, cells_of
+from tests.sessions import ROOT
+from tests.unit.builders import segment
+
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.py"))
+
+
+@pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
+def test_a_notebook_is_in_source_format_with_words_and_widgets(file: Path) -> None:
+    cells = cells_of(file)
+    assert cells[0].language == "md"
+    code = "\n".join(cell.text for cell in cells if cell.language == "python")
+    assert 'dbutils.widgets.text("location"' in code
+    assert "sys.path" not in code
+
+
+def test_the_quickstart_and_the_sql_notebook_run_on_one_catalog(
+    spark: SparkSession, location: str
+) -> None:
+    spark = spark.newSession()  # with temporary views of its own
+    quickstart = Notebook(spark, ROOT / "notebooks" / "01_quickstart.py", location=location).run()
+    names = quickstart.names
+    assert (names["result"].inserted, names["dropped"].dropped) == (5, 3)
+    assert len(names["report"].retired) == 1
+    assert names["checked"].ok, names["checked"]
+    segments, schemas, answered, orphans, retired, history = quickstart.shown
+    shown = (segments, schemas, answered, orphans, retired)
+    assert [len(rows) for rows in shown] == [5, 2, 5, 1, 1]
+    assert [row["verb"] for row in history][:2] == ["retire", "drop"]
+
+    sql = Notebook(spark, ROOT / "notebooks" / "02_sql.py", location=location).run()
+    datasources, by_schema, ddls, with_it, columns, differing, before, growth = sql.shown
+    assert [(row["datasource"], row["num_segments"]) for row in datasources] == [("orders", 2)]
+    assert [row["segments"] for row in by_schema] == [2]
+    assert ddls[0]["ddl"].endswith("currency STRING")
+    assert len(with_it) == 2
+    assert {row["path"] for row in columns} == {"order_id", "amount", "currency"}
+    assert len(differing) == 3
+    assert before == [{"datasource": "orders", "count": 5}]
+    assert [(row["added"], row["removed"]) for row in growth][:2] == [(5, 0), (0, 3)]
+
+
+def test_the_sql_notebook_uses_the_views_of_a_metastore(
+    spark: SparkSession, schema_name: str
+) -> None:
+    spark = spark.newSession()  # with a current schema of its own
+    with Catalog.open(spark, schema_name) as catalog:
+        catalog.publish([segment("visits/1"), segment("visits/2", "b STRING")])
+    file = ROOT / "notebooks" / "02_sql.py"
+    sql = Notebook(spark, file, location=schema_name, schema=schema_name).run()
+    assert sql.shown[0][0]["datasource"] == "visits"
