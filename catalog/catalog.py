@@ -343,7 +343,8 @@ class Catalog(Frames):
         if retain is not None and not vacuum:
             raise InvalidInput("retain is for what vacuum removes; leave it out, or vacuum too.")
         retention = maintainer.retention() if retain is None else retain
-        check_retention(retention, poller_lag, cut_off_pollers)
+        if vacuum:
+            check_retention(retention, poller_lag, cut_off_pollers, self._lock.real)
         beside = [self._run_log.writer] if self._run_log.exists() else []
         staging = self._staging.writer(self._surroundings)
         return maintainer.maintain(
@@ -353,7 +354,8 @@ class Catalog(Frames):
     def record(self, run: Run, *, deadline: float | None = None) -> None:
         """Records a run of a job in the `runs` table, in place of what was recorded of it."""
         self._check_writable()
-        self._run_log.record(run, self._deadline(deadline))
+        until = self._deadline(deadline)
+        self._queue.alone(lambda: self._run_log.record(run, until), until)
 
     def upgrade(self, *, dry_run: bool = False) -> UpgradeReport:
         """Brings a table with an older layout up to the one that this release writes."""
@@ -388,6 +390,11 @@ class Catalog(Frames):
     def location(self) -> Location:
         """Where the catalog is, under the one path that it is written by."""
         return self._opened.location
+
+    @property
+    def actor(self) -> str:
+        """Who changes are recorded for, unless a call says otherwise."""
+        return self._actor
 
     @property
     def version(self) -> int:

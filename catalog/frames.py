@@ -57,6 +57,7 @@ class Frames(ABC):
         """What was added, removed and changed after one version, up to another or the newest."""
         return (
             self._feed(after, until)
+            .where("_change_type <> 'update_preimage'")
             .selectExpr(
                 "_commit_version AS version",
                 "_commit_timestamp AS changed_at",
@@ -68,7 +69,6 @@ class Frames(ABC):
                 "num_rows",
                 "changed_by",
             )
-            .where("_change_type <> 'update_preimage'")
         )
 
     def growth(self, after: int, until: int | None = None) -> DataFrame:
@@ -159,6 +159,7 @@ class Frames(ABC):
         try:
             # With nothing in between the range would end before it begins.
             feed = self._store.changes(min(after + 1, last), last)
+            _ = feed.schema  # on Connect this is when it is noticed
             return feed.where(f"_commit_version > {int(after)}")
         except PySparkException as error:
             raise VersionNotFound(

@@ -21,9 +21,9 @@ from catalog.model import Caller
 from catalog.progress import Progress, Step
 from catalog.table.layout import properties_sql
 from catalog.table.location import literal
-from catalog.table.session import tune
+from catalog.table.session import USER_METADATA, tune
 from catalog.table.statements import Statement
-from catalog.table.writer import Executed, Writer
+from catalog.table.writer import Executed, Writer, user_metadata
 from catalog.waiting import Deadline, Surroundings
 
 if TYPE_CHECKING:
@@ -36,6 +36,9 @@ DEFAULT_POLLER_LAG = timedelta(days=7)
 # A publish reads the files of its buckets whose key ranges its ids fall into. Small enough to read
 # quickly, large enough that a million segments need few of them.
 FILE_BYTES = 32 * 1024 * 1024
+# A statement of another driver may take so long from its first file to its commit. Where Strata's
+# own lock keeps others out, nothing is under way.
+LEAST = timedelta(days=1)
 # So many files more than needed make it worth rewriting a partition.
 SURPLUS = 4
 
@@ -112,11 +115,23 @@ def interval_sql(time: timedelta) -> str:
     return f"interval {int(time.total_seconds())} seconds"
 
 
-def check_retention(retention: timedelta, poller_lag: timedelta, cut_off: bool) -> None:
-    """Raises `RetentionTooShort` unless a poller that is so far behind can still follow."""
+def check_retention(
+    retention: timedelta, poller_lag: timedelta, cut_off: bool, locked: bool
+) -> None:
+    """Raises `RetentionTooShort` unless a poller that is so far behind can still follow.
+
+    `locked` says that nobody else can be writing while files are removed.
+    """
     for name, time in (("retain", retention), ("poller_lag", poller_lag)):
         if time < timedelta(0):
             raise InvalidInput(f"{name} must not be negative, not {time!r}.", **{name: time})
+    if retention < LEAST and not locked:
+        raise RetentionTooShort(
+            f"Files would be kept for {retention}. VACUUM removes files that are not committed "
+            f"yet, too, and another driver may be writing some: keep them for at least {LEAST}.",
+            retention=retention,
+            least=LEAST,
+        )
     if retention < poller_lag and not cut_off:
         raise RetentionTooShort(
             f"Files would be kept for {retention}, and a poller may be {poller_lag} behind: it "
@@ -254,8 +269,14 @@ class Maintainer:
         self._run(lambda: self._alter(sql))
 
     def _alter(self, sql: str) -> Executed:
+        session = self._store.session
+        metadata = user_metadata(self._surroundings.new_id(), "retain", [self._caller])
         with self._writer.lock.held(self._deadline), self._deadline.not_counting():
-            self._store.session.sql(sql)
+            session.conf.set(USER_METADATA, metadata)
+            try:
+                session.sql(sql)
+            finally:
+                session.conf.unset(USER_METADATA)
         return Executed(None)
 
 

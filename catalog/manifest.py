@@ -20,7 +20,7 @@ _SUFFIXES = {
     ".jsonl": "json",
     ".ndjson": "json",
 }
-_COMPRESSED = {".gz", ".bz2", ".zst", ".zip"}
+_COMPRESSED = {".gz", ".bz2"}
 _NUMBERS = ("num_rows", "size_bytes")
 _TIMES = ("starts_at", "ends_at")
 _BROKEN = "_broken_line"

@@ -9,16 +9,16 @@
 # COMMAND ----------
 
 dbutils.widgets.text("location", "main.strata_quickstart", "Catalog: a schema or a path")
-dbutils.widgets.text("schema", "", "Schema of a metastore to USE, for a catalog in one")
+dbutils.widgets.text("schema", "", "Schema to look at: a fingerprint or a beginning of one")
 
 # COMMAND ----------
 
 from catalog import Catalog
 
-catalog = Catalog.open(spark, dbutils.widgets.get("location"), read_only=True)
-schema = dbutils.widgets.get("schema")
-if schema:
-    spark.sql(f"USE {schema}")  # the views and functions are there already
+location = dbutils.widgets.get("location")
+catalog = Catalog.open(spark, location, read_only=True)
+if catalog.location.path is None:
+    spark.sql(f"USE {location}")  # the views and functions are there already
 else:
     print(catalog.create_views())  # temporary ones, for a catalog at a path
     print(catalog.create_functions())
@@ -61,12 +61,13 @@ else:
 
 # COMMAND ----------
 
-some = catalog.schemas().first()["fingerprint"]
-display(spark.sql(f"SELECT * FROM segments_with('{some[:8]}')"))
+some = dbutils.widgets.get("schema") or catalog.schemas().first()["fingerprint"]
+schema = catalog.schema(some)  # any unique beginning will do
+display(spark.sql(f"SELECT * FROM segments_with('{schema.fingerprint}')"))
 
 # COMMAND ----------
 
-display(spark.sql(f"SELECT path, type, nullable FROM columns_of('{some[:8]}')"))
+display(spark.sql(f"SELECT path, type, nullable FROM columns_of('{schema.fingerprint}')"))
 
 # COMMAND ----------
 
@@ -91,8 +92,14 @@ display(spark.sql(f"SELECT path, type, nullable FROM columns_of('{some[:8]}')"))
 
 # COMMAND ----------
 
-display(catalog.segments(as_of=1).groupBy("datasource").count())
+before = max(0, catalog.version - 2)
+display(catalog.segments(as_of=before).groupBy("datasource").count())
 
 # COMMAND ----------
 
-display(catalog.growth(0).orderBy("version"))
+# MAGIC %md
+# MAGIC What each of the last versions changed:
+
+# COMMAND ----------
+
+display(catalog.growth(before).orderBy("version"))

@@ -66,6 +66,7 @@ def commit(number: int, **given: object) -> CommitLine:
         verb=verb,
         added=number * 37 % 211 if verb == "publish" else 0,
         removed=number * 53 % 120 if verb == "drop" else 0,
+        changed=number % 5 if verb == "publish" else 0,
         actors=("nightly-load",) if number % 5 else ("ann", "bob", "cid", "dan", "eve"),
         reasons=("daily load",) if number % 3 else (),
     )

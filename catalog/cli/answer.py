@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+
+from catalog.errors import InvalidInput
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -61,6 +65,9 @@ def table_of(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Table
 def fetch(frame: DataFrame, limit: int, brief: Sequence[str] = ()) -> Table:
     """The first rows of a frame."""
     found = frame.limit(limit + 1).toArrow()
+    twice = sorted(name for name, times in Counter(found.column_names).items() if times > 1)
+    if twice:
+        raise InvalidInput(f"Two columns have one name: {', '.join(twice)}; give each its own.")
     columns = [_values(column) for column in found.slice(0, limit).columns]
     rows = tuple(zip(*columns, strict=True))
     return Table(tuple(found.column_names), rows, found.num_rows > limit, tuple(brief))
@@ -74,10 +81,16 @@ def _values(column: pa.ChunkedArray[Any]) -> list[Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: times in UTC as ISO 8601, mappings and lists all the way down."""
+    """A value as JSON has it: times in UTC as ISO 8601, mappings and lists all the way down.
+
+    A time without a zone stays one, and a number that is none becomes a text.
+    """
     if isinstance(value, datetime):
-        aware = value if value.tzinfo is not None else value.astimezone()
-        return aware.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        if value.tzinfo is None:
+            return value.isoformat()
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, float) and not isfinite(value):
+        return str(value)
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

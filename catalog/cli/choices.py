@@ -49,13 +49,19 @@ def from_environment(environment: Mapping[str, str]) -> Choices:
 def from_file(given: str | None, environment: Mapping[str, str] = os.environ) -> Choices:
     """The configuration file that was named, or the first of the usual ones that is there."""
     named = given or environment.get(FILE_VARIABLE)
-    candidates = [Path(named)] if named else [file.expanduser() for file in FILES]
-    for file in candidates:
+    for file in [Path(named)] if named else _usual():
         if file.is_file():
             return read_file(file)
     if named:
         raise InvalidInput(f"There is no configuration file {named}.", file=named)
     return Choices()
+
+
+def _usual() -> list[Path]:
+    try:
+        return [file.expanduser() for file in FILES]
+    except RuntimeError:  # a user without a home directory
+        return [file for file in FILES if not str(file).startswith("~")]
 
 
 def no_location() -> InvalidInput:
@@ -72,6 +78,8 @@ def read_file(file: Path) -> Choices:
         document = tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{file} is not a TOML file: {error}.", file=str(file)) from error
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be read: {error}.", file=str(file)) from error
     for name, value in document.items():
         if name not in NAMES:
             near = difflib.get_close_matches(name, NAMES, 1)

@@ -59,6 +59,7 @@ class Command:
         arguments: adds its arguments to a parser.
         work: does it.
         recorded: whether the shell records it unless told otherwise; jobs always are.
+        long: whether it works for long and prints nothing meanwhile, so that a bar may be shown.
     """
 
     name: str
@@ -69,3 +70,4 @@ class Command:
     work: Callable[[Work], Answer]
     details: str = ""
     recorded: bool = False
+    long: bool = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from catalog.errors import CatalogError, GaveUp, OutcomeUnknown
+from catalog.table import failures
 from catalog.table.runs import Status
 
 
@@ -44,5 +45,4 @@ def condition_of(error: BaseException) -> str:
         return error.condition
     if isinstance(error, KeyboardInterrupt):
         return "INTERRUPTED"
-    getter = getattr(error, "getCondition", None)
-    return (getter() if callable(getter) else None) or type(error).__name__
+    return failures.condition_of(error) or type(error).__name__

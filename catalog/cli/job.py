@@ -15,7 +15,7 @@ from catalog.cli.shell import choices_of
 def run_job(
     name: str,
     argv: Sequence[str] | None = None,
-    sessions: Sessions = lambda *_: session.submitted(),
+    sessions: Sessions = lambda arguments, *_: session.submitted(arguments.verbose),
 ) -> int:
     """Runs a command as a job and returns its exit code."""
     command = BY_NAME[name]

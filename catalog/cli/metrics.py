@@ -45,6 +45,7 @@ class Outcome:
     """How a run went."""
 
     command: str
+    location: str
     code: Exit
     seconds: float
     figures: Mapping[str, float]
@@ -69,7 +70,7 @@ def write(file: str, outcome: Outcome, stats: Stats | None, now: datetime) -> No
     registry = CollectorRegistry()
     _put_run(registry, outcome, _last_success(file, outcome, now))
     if stats is not None:
-        _put_stats(registry, outcome.command, stats, now)
+        _put_stats(registry, outcome, stats, now)
     write_to_textfile(file, registry)
 
 
@@ -88,7 +89,7 @@ def _last_success(file: str, outcome: Outcome, now: datetime) -> float | None:
 
 
 def _put_run(registry: CollectorRegistry, outcome: Outcome, success: float | None) -> None:
-    put = partial(_gauge, registry, outcome.command)
+    put = partial(_gauge, registry, outcome)
     put("strata_run_exit_code", "Exit code of the last run", outcome.code)
     put("strata_run_duration_seconds", "Time it took", outcome.seconds)
     if success is not None:
@@ -98,8 +99,8 @@ def _put_run(registry: CollectorRegistry, outcome: Outcome, success: float | Non
             put(*_FIGURES[figure], value)
 
 
-def _put_stats(registry: CollectorRegistry, command: str, stats: Stats, now: datetime) -> None:
-    put = partial(_gauge, registry, command)
+def _put_stats(registry: CollectorRegistry, outcome: Outcome, stats: Stats, now: datetime) -> None:
+    put = partial(_gauge, registry, outcome)
     put("strata_version", "Newest version of the catalog", stats.version)
     put("strata_segments", "Visible segments", stats.segments)
     put("strata_datasources", "Datasources with segments", stats.datasources)
@@ -111,8 +112,11 @@ def _put_stats(registry: CollectorRegistry, command: str, stats: Stats, now: dat
         put("strata_last_publish_age_seconds", "Age of the last publish", age)
 
 
-def _gauge(registry: CollectorRegistry, command: str, name: str, text: str, value: float) -> None:
+def _gauge(
+    registry: CollectorRegistry, outcome: Outcome, name: str, text: str, value: float
+) -> None:
     from prometheus_client import Gauge
 
-    # Every figure names the command, so that the files of several can lie side by side.
-    Gauge(name, text, ["command"], registry=registry).labels(command=command).set(float(value))
+    # The files of several commands and catalogs may lie side by side: no two share a series.
+    labels = {"command": outcome.command, "location": outcome.location}
+    Gauge(name, text, list(labels), registry=registry).labels(**labels).set(float(value))

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NoReturn
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+LONGEST = timedelta(days=36_500)
 _TIME = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 
 
@@ -57,7 +58,13 @@ def duration(text: str) -> timedelta:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a time such as 90s, 30m, 12h, 7d or 1d12h"
         )
-    return sum((timedelta(**{_UNITS[unit]: float(n)}) for n, unit in parts), timedelta())
+    try:
+        found = sum((timedelta(**{_UNITS[unit]: float(n)}) for n, unit in parts), timedelta())
+    except OverflowError:
+        found = timedelta.max
+    if found > LONGEST:
+        raise argparse.ArgumentTypeError(f"{text!r} is more than {LONGEST.days} days")
+    return found
 
 
 def moment(text: str) -> datetime:

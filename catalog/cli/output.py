@@ -92,7 +92,7 @@ class JsonFace(Face):
         )
 
     def _write(self, document: dict[str, Any]) -> None:
-        print(json.dumps(document, ensure_ascii=True), file=self._out, flush=True)
+        print(json.dumps(document, ensure_ascii=True, allow_nan=False), file=self._out, flush=True)
 
 
 class RichFace(Face):
@@ -129,11 +129,11 @@ class RichFace(Face):
 
 
 def face(output: str, command: str, out: TextIO | None = None, err: TextIO | None = None) -> Face:
-    """The face for `--output`: `auto` is a table on a terminal and plain text otherwise."""
+    """The face for `--output`; without rich there is plain text instead of tables."""
     out, err = out or sys.stdout, err or sys.stderr
     if output == "json":
         return JsonFace(command, out, err)
-    if output == "plain" or (output == "auto" and not (out.isatty() and _rich_is_here())):
+    if output == "plain" or (output == "auto" and not out.isatty()) or not _rich_is_here():
         return PlainFace(command, out, err)
     return RichFace(command, out, err)
 

@@ -37,26 +37,27 @@ class Recorder:
         """The run goes on; recorded at most every ten minutes."""
         now = datetime.now(UTC)
         if now - self._run.seen_at >= ALIVE_EVERY:
-            self._run = replace(
-                self._run, seen_at=now, version_after=self._catalog.version, figures=figures
-            )
-            self._catalog.record(self._run)
+            self._run = replace(self._run, seen_at=now, figures=dict(figures))
+            self._record()
 
     def end(self, code: Exit, figures: Mapping[str, float], error: BaseException | None) -> None:
-        """The run is over. What it did is done: a record that fails is logged, not raised."""
+        """The run is over."""
         now = datetime.now(UTC)
+        self._run = replace(
+            self._run,
+            status=code.status,
+            seen_at=now,
+            ended_at=now,
+            figures=dict(figures),
+            error_condition=None if error is None else condition_of(error),
+            error_message=None if error is None else str(error)[:_LONGEST_MESSAGE],
+        )
+        self._record()
+
+    def _record(self) -> None:
+        """What the run did is done: a record that fails is logged, not raised."""
         try:
-            self._catalog.record(
-                replace(
-                    self._run,
-                    status=code.status,
-                    seen_at=now,
-                    ended_at=now,
-                    version_after=self._catalog.version,
-                    figures=figures,
-                    error_condition=None if error is None else condition_of(error),
-                    error_message=None if error is None else str(error)[:_LONGEST_MESSAGE],
-                )
-            )
+            self._run = replace(self._run, version_after=self._catalog.version)
+            self._catalog.record(self._run)
         except Exception as failure:
-            log.warning("The end of run %s could not be recorded: %s", self._run.run_id, failure)
+            log.warning("Run %s could not be recorded: %s", self._run.run_id, failure)

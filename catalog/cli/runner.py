@@ -14,6 +14,7 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from catalog.catalog import Catalog, user
@@ -25,6 +26,7 @@ from catalog.cli.exits import Exit, exit_of
 from catalog.cli.output import Face, face
 from catalog.cli.recorder import Recorder
 from catalog.cli.showing import showing
+from catalog.progress import Progress, Step
 from catalog.table.runs import Run
 
 if TYPE_CHECKING:
@@ -53,6 +55,9 @@ def run(
     _end_on_sigterm()
     try:
         begun.run(choices(), sessions)
+    except BrokenPipeError:  # whoever read the answer has had enough of it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return int(begun.code)
     except BaseException as error:  # Ctrl-C too: it has an exit code of its own
         if isinstance(error, SystemExit | GeneratorExit):
             raise
@@ -83,7 +88,9 @@ class _Begun:
         self._command = command
         self._arguments = arguments
         self._shown = shown
-        self._recorded = recorded and command.access is not Access.NONE
+        self._dry_run = getattr(arguments, "dry_run", False)
+        # A dry run leaves no trace and needs no right to write.
+        self._recorded = recorded and command.access is not Access.NONE and not self._dry_run
         self._run_id = uuid.uuid4().hex
         self._began = time.monotonic()
         self._catalog: Catalog | None = None
@@ -97,19 +104,21 @@ class _Begun:
         with ExitStack() as stack:
             spark = stack.enter_context(sessions(self._arguments, choices, self._shown))
             try:
+                stack.callback(self._close)
                 if self._command.access is not Access.NONE:
                     self._open(spark, choices.over(from_spark(spark)))
-                    stack.callback(self._close)
-                with showing() as progress:
-                    work = Work(spark, self._arguments, progress, self._tell, self._catalog)
+                with showing(self._command.long) as progress:
+                    alive = partial(self._step, progress)
+                    work = Work(spark, self._arguments, alive, self._tell, self._catalog)
                     answer = self._command.work(work)
                 self._count(answer.figures)
                 self.code = Exit.FOUND if answer.found else Exit.DONE
-                self._shown.show(answer)
             except BaseException as error:
                 self._end(exit_of(error), error)
                 raise
             self._end(self.code, None)
+            # Last: what was done is done, whatever becomes of the words about it.
+            self._shown.show(answer)
 
     def _open(self, spark: SparkSession, choices: Choices) -> None:
         if choices.location is None:
@@ -119,7 +128,7 @@ class _Begun:
         self._catalog = Catalog.open(
             spark,
             choices.location,
-            read_only=access is Access.READ and not self._recorded,
+            read_only=(access is Access.READ or self._dry_run) and not self._recorded,
             create=access is Access.CREATE,
             actor=actor,
             run_id=self._run_id,
@@ -134,10 +143,16 @@ class _Begun:
         if self._catalog is not None:
             self._catalog.close()
 
+    def _step(self, progress: Progress, step: Step) -> None:
+        """Shows how far long work has come, and records that it is alive."""
+        progress(step)
+        if self._recorder is not None:
+            self._recorder.alive(self._figures)
+
     def _tell(self, answer: Answer) -> None:
         """Shows what a command that goes on has to say, and that it is alive."""
         self._shown.show(answer)
-        self._count(answer.figures)
+        self._count(answer.figures)  # afterwards: what was not shown was not reached
         if self._recorder is not None:
             self._recorder.alive(self._figures)
         self._write_metrics(Exit.DONE)
@@ -157,7 +172,8 @@ class _Begun:
         if file is None:
             return
         seconds = time.monotonic() - self._began
-        outcome = metrics.Outcome(self._command.name, code, seconds, self._figures)
+        where = "" if self._catalog is None else str(self._catalog.location)
+        outcome = metrics.Outcome(self._command.name, where, code, seconds, self._figures)
         try:
             stats = None if self._catalog is None else self._catalog.stats()
             metrics.write(file, outcome, stats, datetime.now(UTC))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import socket
 import sys
 import tempfile
 import warnings
@@ -13,8 +14,9 @@ from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
-from catalog.errors import CatalogError, InvalidInput
+from catalog.errors import CatalogError, InvalidInput, UnsuitableSession
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 LOCAL = resources.files("catalog.cli") / "local.conf"
 _JARS = "spark.jars.packages"
 _LINES = 40
+_PORT = 15002
 _SEPARATOR = re.compile(r"\s*[=:]\s*|\s+")  # as in Java's properties files
 
 
@@ -48,7 +51,8 @@ def missing_jars(chosen: Mapping[str, str]) -> str | None:
     if package.count(":") != 2:
         return None
     group, artifact, version = package.split(":")
-    here = any(Path.home().glob(f".ivy2*/jars/{group}_{artifact}-{version}.jar"))
+    home = Path(os.path.expanduser("~"))
+    here = any(home.glob(f".ivy2*/jars/{group}_{artifact}-{version}.jar"))
     return None if here else package
 
 
@@ -90,10 +94,14 @@ def local(
         try:
             with _written_to(noise.fileno()):
                 spark = start("strata", chosen)
-        except Exception:
+        except Exception as error:
             noise.seek(0)
             tell("".join(noise.readlines()[-_LINES:]).rstrip())
-            raise
+            os.unlink(noise.name)
+            raise UnsuitableSession(
+                f"Spark could not be started: {error}. What it wrote stands above; it needs Java "
+                "17 on the PATH."
+            ) from error
         kept = False
         try:
             yield from _running(spark)
@@ -115,20 +123,33 @@ def _running(spark: SparkSession) -> Iterator[SparkSession]:
 
 
 @contextmanager
-def remote(url: str, verbose: bool) -> Iterator[SparkSession]:
+def remote(url: str, verbose: bool, tell: Callable[[str], None]) -> Iterator[SparkSession]:
     """Asks a Spark Connect server; nothing is started and nothing is stopped there."""
     from pyspark.sql import SparkSession
 
+    _check_reachable(url)
+    tell(f"Asking {url} …")
     _hush_the_client(verbose)
     yield from _running(SparkSession.builder.remote(url).getOrCreate())
 
 
+def _check_reachable(url: str) -> None:
+    """Raises if nobody listens: the client itself would try for minutes, without a word."""
+    parts = urlsplit(url)
+    if parts.scheme != "sc" or not parts.hostname:
+        raise InvalidInput(f"A server is named as sc://host:port, not {url!r}.", remote=url)
+    try:
+        socket.create_connection((parts.hostname, parts.port or _PORT), timeout=10).close()
+    except OSError as error:
+        raise UnsuitableSession(f"Nobody answers at {url}: {error}.", remote=url) from error
+
+
 @contextmanager
-def submitted() -> Iterator[SparkSession]:
+def submitted(verbose: bool = False) -> Iterator[SparkSession]:
     """The session of spark-submit or of a notebook, which brought its own settings."""
     from pyspark.sql import SparkSession
 
-    _hush_the_client(False)
+    _hush_the_client(verbose)
     # It is not stopped here: whoever brought it does so, and a managed cluster minds.
     yield SparkSession.builder.getOrCreate()
 

@@ -37,7 +37,7 @@ def open_session(
                 "--conf and --properties-file are for a Spark that is started here, not for the "
                 f"server {choices.remote}; leave them out."
             )
-        return session.remote(choices.remote, arguments.verbose)
+        return session.remote(choices.remote, arguments.verbose, shown.tell)
     chosen = {**session.settings(choices.properties_file), **dict(arguments.conf)}
     if hasattr(arguments, "location") and not (choices.location or chosen.get(SPARK_LOCATION)):
         raise no_location()  # before ten seconds have been spent on starting Spark

@@ -6,9 +6,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from catalog.progress import Progress, Step
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bars
 
 EVERY = 10.0
 
@@ -28,9 +31,13 @@ class Lines:
         self._err = err
         self._clock = clock
         self._began = self._told = clock()
+        self._done = 0
 
     def __call__(self, step: Step) -> None:
         now = self._clock()
+        if step.done < self._done:  # other work has begun
+            self._began = now
+        self._done = step.done
         if now - self._told >= EVERY:
             self._told = now
             rest = estimate(step, now - self._began)
@@ -38,10 +45,10 @@ class Lines:
 
 
 @contextmanager
-def showing(err: TextIO | None = None) -> Iterator[Progress]:
-    """Shows steps while inside."""
+def showing(long: bool, err: TextIO | None = None) -> Iterator[Progress]:
+    """Shows steps while inside: of long work that prints nothing meanwhile, with a bar."""
     err = err or sys.stderr
-    if not err.isatty():
+    if not long or not err.isatty():
         yield Lines(err)
         return
     try:
@@ -54,11 +61,11 @@ def showing(err: TextIO | None = None) -> Iterator[Progress]:
             TimeElapsedColumn,
             TimeRemainingColumn,
         )
-        from rich.progress import Progress as Bars
+        from rich.progress import Progress as Drawn
     except ImportError:
         yield Lines(err)
         return
-    bars = Bars(
+    bars = Drawn(
         SpinnerColumn(),
         TextColumn("{task.description}"),
         BarColumn(),
@@ -67,9 +74,24 @@ def showing(err: TextIO | None = None) -> Iterator[Progress]:
         TimeRemainingColumn(),
         console=Console(file=err),
         transient=True,
+        # What a command prints goes where it was sent, not through the bar's console.
+        redirect_stdout=False,
+        redirect_stderr=False,
     )
     with bars:
-        task = bars.add_task("working", total=None)
-        yield lambda step: bars.update(
-            task, description=step.what, completed=step.done, total=step.total
-        )
+        yield _Bar(bars)
+
+
+class _Bar:
+    """One bar, begun anew when other work begins."""
+
+    def __init__(self, bars: Bars) -> None:
+        self._bars = bars
+        self._task = bars.add_task("working", total=None)
+        self._done = 0
+
+    def __call__(self, step: Step) -> None:
+        if step.done < self._done:
+            self._bars.reset(self._task)
+        self._done = step.done
+        self._bars.update(self._task, description=step.what, completed=step.done, total=step.total)

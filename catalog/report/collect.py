@@ -40,16 +40,15 @@ def collect(
     catalog: Catalog, versions: int = VERSIONS, progress: Progress = silent, lines: int = LINES
 ) -> Report:
     """The report of the newest version, with its growth over at most so many before it."""
-    parts = iter(("figures", "growth", "schemas", "runs", "promises", "page"))
-    total = 5
+    parts = ("figures", "growth", "schemas", "runs", "promises", "page")
 
     def begin(done: int) -> None:
-        progress(Step(f"report: {next(parts)}", done, total))
+        progress(Step(f"report: {parts[done]}", done, len(parts) - 1))
 
     begin(0)
     stats = catalog.stats()
     begin(1)
-    changes = _changes(catalog, max(0, stats.version - versions), stats.version)
+    since, changes = _changes(catalog, max(0, stats.version - versions), stats.version)
     begin(2)
     pairs = (
         catalog.segments(as_of=stats.version)
@@ -82,7 +81,7 @@ def collect(
         datasources=datasources,
         schemas=schemas,
         unused=unused,
-        commits=_commits(catalog, changes, lines),
+        commits=_commits(catalog, since, changes, lines),
         runs=runs,
         problems=tuple(
             Problem(v.promise, v.what, v.count, str(v.rows[0])) for v in checked.violations
@@ -95,15 +94,15 @@ def _rows(frame: DataFrame, limit: int) -> Rows:
     return frame.limit(limit).toArrow().to_pylist()
 
 
-def _changes(catalog: Catalog, first: int, last: int) -> Rows:
-    """What each version changed, from as far back as the change feed can still be read."""
+def _changes(catalog: Catalog, first: int, last: int) -> tuple[int, Rows]:
+    """What each version changed after one from which the change feed can be read, and that one."""
     while first < last:
         try:
-            return catalog.growth(first, last).orderBy("version").toArrow().to_pylist()
+            return first, catalog.growth(first, last).orderBy("version").toArrow().to_pylist()
         except (VersionNotFound, PySparkException):
             # Older files are gone. Half as far back is looked at next, so this ends soon.
             first += (last - first + 1) // 2
-    return []
+    return last, []
 
 
 def _growth(changes: Rows, now: Stats) -> tuple[Growth, ...]:
@@ -173,19 +172,21 @@ def _unused(catalog: Catalog, version: int, lines: int) -> tuple[UnusedLine, ...
     return tuple(UnusedLine(**row) for row in _rows(frame, lines))
 
 
-def _commits(catalog: Catalog, changes: Rows, lines: int) -> tuple[CommitLine, ...]:
+def _commits(catalog: Catalog, since: int, changes: Rows, lines: int) -> tuple[CommitLine, ...]:
+    """The newest commits whose changes could be read; what they added is known of no others."""
     changed = {row["version"]: row for row in changes}
+    nothing = {"added": 0, "removed": 0, "changed": 0}
     return tuple(
         CommitLine(
             version=row["version"],
             at=row["timestamp"],
             verb=row["verb"],
-            added=changed.get(row["version"], {}).get("added", 0),
-            removed=changed.get(row["version"], {}).get("removed", 0),
+            **{name: changed.get(row["version"], nothing)[name] for name in nothing},
             actors=_distinct(row["actors"]),
             reasons=_distinct(row["reasons"]),
         )
         for row in _rows(catalog.history(lines), lines)
+        if row["version"] > since
     )
 
 

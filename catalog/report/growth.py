@@ -46,7 +46,8 @@ def _changed(commits: Sequence[CommitLine]) -> Html:
             line.added,
             line.removed,
             f"{_at(line.version, line.at)}: {line.verb}, "
-            f"{figures.exact(line.added)} added, {figures.exact(line.removed)} removed",
+            f"{figures.exact(line.added)} added, {figures.exact(line.removed)} removed, "
+            f"{figures.exact(line.changed)} changed",
         )
         for line in commits
     ]

@@ -119,6 +119,7 @@ def commits(lines: Iterable[CommitLine]) -> Table:
             Column("Verb"),
             Column("Added", "figure"),
             Column("Removed", "figure"),
+            Column("Changed", "figure"),
             Column("By"),
             Column("Reason"),
         ),
@@ -130,6 +131,7 @@ def commits(lines: Iterable[CommitLine]) -> Table:
                     Cell(tables.badge(line.verb)),
                     tables.count(line.added),
                     tables.count(line.removed),
+                    tables.count(line.changed),
                     _words(line.actors),
                     _words(line.reasons),
                 )

@@ -73,6 +73,7 @@ class CommitLine:
     verb: str
     added: int
     removed: int
+    changed: int
     actors: tuple[str, ...]
     reasons: tuple[str, ...]
 

@@ -47,6 +47,8 @@ SCHEMA_BUCKETS = 16
 DEFAULT_SEGMENT_BUCKETS = 16
 
 LAYOUT_PROPERTY = "strata.layout"
+# Names the tables beside the entries as ours: others may have tables of such names in a schema.
+TABLE_PROPERTY = "strata.table"
 BUCKETS_PROPERTY = "strata.segmentBuckets"
 
 # Without these the arguments for publish, clean-up and poll do not hold.

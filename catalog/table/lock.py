@@ -24,6 +24,11 @@ class TableLock:
         """The lock of the table at a local path; `None` for any other storage."""
         return cls(None if table is None else table.parent / f".{table.name}.lock")
 
+    @property
+    def real(self) -> bool:
+        """Whether holding it keeps every other writer out."""
+        return self._file is not None
+
     @contextmanager
     def held(self, deadline: Deadline) -> Iterator[None]:
         """Holds the lock; raises `GaveUp` when the deadline passes first."""

@@ -21,6 +21,7 @@ from catalog.table.layout import (
     BUCKETS_PROPERTY,
     LAYOUT_PROPERTY,
     REQUIRED_PROPERTIES,
+    TABLE_PROPERTY,
     Layout,
 )
 from catalog.table.location import Location, identifier, is_relative, local_path
@@ -258,14 +259,20 @@ def _check_columns(
         )
 
 
-def table_exists(session: SparkSession, relation: str) -> bool:
-    """Whether there is a Delta table."""
+def ours_exists(session: SparkSession, relation: str, name: str) -> bool:
+    """Whether there is a table of ours beside the entries; raises if it is somebody else's."""
     try:
-        read_detail(session, relation)
+        detail = read_detail(session, relation)
     except PySparkException as error:
         if condition_of(error).split(".")[0] in _MISSING:
             return False
         raise
+    if detail.properties.get(TABLE_PROPERTY) != name:
+        raise NotACatalog(
+            f"{relation} is a table of somebody else's; a catalog keeps its own under that name. "
+            "Rename it, or use another location.",
+            location=relation,
+        )
     return True
 
 

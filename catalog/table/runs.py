@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from catalog.model import Caller
-from catalog.table.layout import ColumnSpec, properties_sql
+from catalog.table.layout import TABLE_PROPERTY, ColumnSpec, properties_sql
 from catalog.table.location import Location, literal
 from catalog.table.lock import TableLock
-from catalog.table.opening import create_table, table_exists
+from catalog.table.opening import create_table, ours_exists
 from catalog.table.session import Tuning, release
 from catalog.table.statements import Statement
 from catalog.table.store import Store
@@ -48,7 +48,12 @@ COLUMNS = (
     ColumnSpec("error_message", "STRING", "What the error said"),
 )
 DDL = ", ".join(f"{column.name} {column.type}" for column in COLUMNS)
+# By name: a later release may have added columns to the table.
+_NAMES = ", ".join(column.name for column in COLUMNS)
+_VALUES = ", ".join(f"s.{column.name}" for column in COLUMNS)
+_SET = ", ".join(f"{column.name} = s.{column.name}" for column in COLUMNS)
 _PROPERTIES = {
+    TABLE_PROPERTY: RUNS,
     "delta.checkpointInterval": "100",
     "delta.dataSkippingStatsColumns": "run_id,started_at",
 }
@@ -133,7 +138,7 @@ class RunLog:
 
     def exists(self) -> bool:
         """Whether anything was recorded yet."""
-        return table_exists(self._session, self.store.relation)
+        return ours_exists(self._session, self.store.relation, RUNS)
 
     def record(self, run: Run, deadline: Deadline) -> None:
         """Writes the run's row, in place of the one that it had."""
@@ -148,7 +153,8 @@ class RunLog:
                 lambda view: (
                     f"MERGE INTO {self.store.relation} AS t USING {view} AS s "
                     f"ON t.run_id = s.run_id AND t.run_id = {literal(run.run_id)} "
-                    "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+                    f"WHEN MATCHED THEN UPDATE SET {_SET} "
+                    f"WHEN NOT MATCHED THEN INSERT ({_NAMES}) VALUES ({_VALUES})"
                 ),
                 source,
             ),

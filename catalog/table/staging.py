@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from catalog.described import STAGED_DDL, Describe
 from catalog.rows import DIGEST_SQL
-from catalog.table.layout import properties_sql
+from catalog.table.layout import TABLE_PROPERTY, properties_sql
 from catalog.table.location import Location, literal
 from catalog.table.lock import TableLock
-from catalog.table.opening import create_table, table_exists
+from catalog.table.opening import create_table, ours_exists
 from catalog.table.session import Tuning, release, tune
 from catalog.table.store import Store
 from catalog.table.writer import Writer
@@ -32,6 +32,7 @@ _LEFT = "INTERVAL 2 DAYS"
 
 _DDL = f"batch STRING, staged_at TIMESTAMP, digest STRING, {STAGED_DDL}"
 _PROPERTIES = {
+    TABLE_PROPERTY: STAGING,
     "delta.checkpointInterval": "100",
     "delta.dataSkippingNumIndexedCols": "0",
     "delta.setTransactionRetentionDuration": "interval 7 days",
@@ -63,7 +64,7 @@ class Staging:
 
     def writer(self, surroundings: Surroundings) -> Writer | None:
         """For maintenance of the table, if there is one."""
-        if not table_exists(self._session, self._relation):
+        if not ours_exists(self._session, self._relation, STAGING):
             return None
         store = Store(self._session, self._location, STAGING)
         return Writer(store, self._lock, surroundings, self._tuning)
@@ -116,7 +117,7 @@ class Staging:
     def sweep(self, deadline: Deadline) -> int:
         """Removes batches that somebody left behind; returns how many rows they had."""
         with self._lock.held(deadline), deadline.not_counting():
-            if not table_exists(self._session, self._relation):
+            if not ours_exists(self._session, self._relation, STAGING):
                 return 0
             rows = self._session.sql(
                 f"DELETE FROM {self._relation} WHERE staged_at < current_timestamp() - {_LEFT}"

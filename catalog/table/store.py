@@ -8,6 +8,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyspark.errors import PySparkException
+
 from catalog.errors import InvalidInput, VersionNotFound
 from catalog.table.location import Location, local_path
 
@@ -111,6 +113,9 @@ class Store:
         """The version that a person means: a number, a moment, or nothing for the newest."""
         if as_of is None:
             return self.head().version
+        return self._readable(self._number(as_of))
+
+    def _number(self, as_of: int | datetime) -> int:
         if isinstance(as_of, bool) or not isinstance(as_of, int | datetime):
             raise InvalidInput(
                 f"as_of must be a version number or a datetime, not {as_of!r}.", as_of=as_of
@@ -125,6 +130,16 @@ class Store:
                 newest=newest,
             )
         return as_of
+
+    def _readable(self, version: int) -> int:
+        """The version, unless it is older than what the table keeps."""
+        try:
+            _ = self.session.sql(f"SELECT 1 FROM {self.pinned(version)}").schema
+        except PySparkException as error:
+            raise VersionNotFound(
+                f"Version {version} can no longer be read: {error}", version=version
+            ) from error
+        return version
 
     def _version_at(self, moment: datetime) -> int:
         if moment.tzinfo is None:

@@ -117,15 +117,15 @@ VIEWS = (
         "Datasources, one row each",
         "SELECT datasource, count(*) AS num_segments, "
         "count(DISTINCT fingerprint) AS num_schemas, "
-        "count_if(fingerprint IS NULL) AS segments_without_schema, sum(num_rows) AS num_rows, "
-        "sum(size_bytes) AS size_bytes, min(starts_at) AS starts_at, max(ends_at) AS ends_at, "
+        "count_if(fingerprint IS NULL) AS segments_without_schema, try_sum(num_rows) AS num_rows, "
+        "try_sum(size_bytes) AS size_bytes, min(starts_at) AS starts_at, max(ends_at) AS ends_at, "
         "max(changed_at) AS changed_at FROM {entries} WHERE kind = 'segment' GROUP BY datasource",
         {
             "datasource": "Name of the datasource",
             "num_segments": "Its segments",
             "num_schemas": "Different schemas among them",
             "segments_without_schema": "Segments whose schema is not known yet",
-            "num_rows": "Rows in all of them",
+            "num_rows": "Rows in all of them; null if they are too many for a BIGINT",
             "size_bytes": "Bytes of those whose size is known",
             "starts_at": "Earliest start of an interval",
             "ends_at": "Latest end of an interval",

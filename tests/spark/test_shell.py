@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import timedelta
@@ -40,6 +41,8 @@ def strata(spark: SparkSession, location: str, capsys: pytest.CaptureFixture[str
         else:
             code = shell.main([*argv, *options], lambda *_: nullcontext(spark))
         lines = capsys.readouterr().out.splitlines()
+        if "--every" not in argv:
+            assert len(lines) == 1, lines  # an answer, and nothing else
         return code, json.loads(lines[-1])
 
     return run
@@ -151,8 +154,8 @@ def test_a_job_is_recorded_and_its_commits_name_the_run(
     assert commit["runs"] == [done["run_id"]]
 
     text = metrics.read_text()
-    assert 'strata_run_exit_code{command="publish"} 2.0' in text
-    assert 'strata_segments{command="publish"} 3.0' in text
+    assert 'strata_run_exit_code{command="publish"' in text
+    assert f'strata_segments{{command="publish",location="{catalog.location}"}} 3.0' in text
     assert "strata_run_last_success_timestamp_seconds" in text
 
 
@@ -213,6 +216,7 @@ def test_an_interrupt_ends_with_130_and_is_recorded(
     strata: Strata, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(seconds: float) -> None:
+        catalog.publish([segment("orders/1")])  # after what was shown
         raise KeyboardInterrupt
 
     monkeypatch.setattr("catalog.cli.commands.poll.sleep", interrupt)
@@ -221,11 +225,11 @@ def test_an_interrupt_ends_with_130_and_is_recorded(
     assert answer["error"]["condition"] == "INTERRUPTED"
     (run,) = catalog.runs().collect()
     assert (run["status"], run["error_condition"]) == ("interrupted", "INTERRUPTED")
+    # The next one goes on after what was shown, not after what was there when it ended.
+    assert strata("poll", "--since", "last", job=True)[1]["facts"]["added"] == 1
 
 
-def test_a_run_that_gave_up_ends_with_3(
-    strata: Strata, manifest: str, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_gave_up_ends_with_3(strata: Strata, manifest: str, catalog: Catalog) -> None:
     """Somebody else holds the lock of the table for longer than the run waits."""
     from catalog.table.lock import TableLock
     from catalog.waiting import Deadline
@@ -262,6 +266,46 @@ def test_cleanup_and_maintain_say_what_they_did(strata: Strata, catalog: Catalog
     assert {v["table"] for v in answer["tables"]["vacuumed"]} == {"entries", "runs"}
     report = catalog.verify(since=0)
     assert report.ok, report
+
+
+def test_a_dry_run_leaves_no_trace(strata: Strata, catalog: Catalog) -> None:
+    for command in (["cleanup"], ["maintain"], ["drop", "--datasource", "orders"]):
+        assert strata(*command, "--dry-run")[1]["facts"]["dry_run"] is True
+    assert (catalog.version, catalog.runs().count()) == (0, 0)
+
+
+def test_a_table_of_somebody_else_is_not_taken_for_the_runs(
+    strata: Strata, catalog: Catalog, spark: SparkSession
+) -> None:
+    theirs = catalog.location.table("runs")
+    spark.sql(f"CREATE TABLE {theirs} (id INT) USING DELTA").collect()
+    code, answer = strata("cleanup")
+    assert (code, answer["error"]["condition"]) == (2, "NOT_A_CATALOG")
+    code, answer = strata("maintain")
+    assert (code, answer["error"]["condition"]) == (2, "NOT_A_CATALOG")
+    assert strata("cleanup", "--no-record")[0] == 0
+
+
+def test_a_version_that_is_no_longer_kept_is_an_expected_error(
+    strata: Strata, catalog: Catalog
+) -> None:
+    for number in range(5):
+        catalog.publish([segment(f"orders/{number}")])
+    catalog.maintain(retain=timedelta(0), cut_off_pollers=True)
+    for command in (
+        ["verify", "--since", "0"],
+        ["segments", "--as-of", "1"],
+        ["poll", "--since", "1"],
+    ):
+        code, answer = strata(*command)
+        assert (code, answer["error"]["condition"]) == (2, "VERSION_NOT_FOUND"), command
+
+
+def test_two_columns_of_one_name_are_refused(strata: Strata, catalog: Catalog) -> None:
+    rows = strata("sql", "SELECT 1 AS a, 2 AS b")[1]["tables"]["rows"]
+    assert rows == [{"a": 1, "b": 2}]
+    assert strata("sql", "SELECT 1 AS a, 2 AS a")[0] == 2
+    assert strata("sql", "SELECT double('NaN') AS x")[1]["tables"]["rows"] == [{"x": "nan"}]
 
 
 def test_sql_reads_only(strata: Strata, catalog: Catalog) -> None:
@@ -348,9 +392,7 @@ def test_an_unknown_column_of_a_manifest_is_refused(
 # --- locations and times --------------------------------------------------------------------------
 
 
-def test_a_relative_path_is_found_again(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_relative_path_is_found_again(spark: SparkSession, tmp_path: Path) -> None:
     # Spark resolves it against the directory in which its JVM was started.
     relative = f"./spark-warehouse-{tmp_path.name}"
     try:
@@ -360,8 +402,6 @@ def test_a_relative_path_is_found_again(
             assert str(again.location) == place
             assert place.startswith("/")
     finally:
-        import shutil
-
         shutil.rmtree(place)
 
 

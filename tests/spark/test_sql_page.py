@@ -112,7 +112,7 @@ def record_runs(catalog: Catalog) -> None:
         error_condition="GAVE_UP",
         error_message="The deadline passed.",
     )
-    lost = Run("run-3", "verify", {}, "ann", NOW - timedelta(hours=3), NOW - timedelta(hours=2))
+    lost = Run("run-3", "verify", {}, "ann", NOW - timedelta(hours=8), NOW - timedelta(hours=7))
     for run in (loaded, gave_up, lost):
         catalog.record(run)
 

@@ -52,11 +52,12 @@ def test_a_retention_that_is_not_understood_is_refused(text: str) -> None:
 
 
 def test_a_retention_that_would_cut_pollers_off_is_refused_unless_allowed() -> None:
-    check_retention(7 * DAY, 7 * DAY, cut_off=False)
-    check_retention(DAY, 7 * DAY, cut_off=True)
-    check_retention(DAY, timedelta(hours=3), cut_off=False)
+    check_retention(7 * DAY, 7 * DAY, cut_off=False, locked=False)
+    check_retention(DAY, 7 * DAY, cut_off=True, locked=False)
+    check_retention(DAY, timedelta(hours=3), cut_off=False, locked=False)
+    check_retention(timedelta(0), DAY, cut_off=True, locked=True)
     with pytest.raises(RetentionTooShort, match="load everything anew") as refusal:
-        check_retention(DAY, 7 * DAY, cut_off=False)
+        check_retention(DAY, 7 * DAY, cut_off=False, locked=True)
     assert refusal.value.values == {"retention": DAY, "poller_lag": 7 * DAY}
 
 
@@ -65,4 +66,9 @@ def test_a_negative_time_is_refused_even_if_pollers_may_be_cut_off(
     retention: timedelta, lag: timedelta
 ) -> None:
     with pytest.raises(InvalidInput, match="negative"):
-        check_retention(retention, lag, cut_off=True)
+        check_retention(retention, lag, cut_off=True, locked=True)
+
+
+def test_files_of_writers_elsewhere_that_have_not_committed_yet_are_kept() -> None:
+    with pytest.raises(RetentionTooShort, match="not committed yet"):
+        check_retention(timedelta(hours=23), timedelta(0), cut_off=True, locked=False)

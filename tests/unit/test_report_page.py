@@ -435,5 +435,5 @@ def test_a_point_has_a_tooltip() -> None:
     assert ("title", "Version 1, 2026-03-01 09:30:00: 37 segments") in page.words
     assert (
         "title",
-        "Version 3, 2026-03-01 11:30:00: drop, 0 added, 39 removed",
+        "Version 3, 2026-03-01 11:30:00: drop, 0 added, 39 removed, 0 changed",
     ) in page.words

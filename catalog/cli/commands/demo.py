@@ -43,4 +43,5 @@ DEMO = Command(
     access=Access.NONE,
     arguments=_arguments,
     work=_demo,
+    long=False,
 )

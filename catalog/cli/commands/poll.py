@@ -28,7 +28,7 @@ def _arguments(parser: ArgumentParser) -> None:
         "--since",
         type=_since,
         metavar="VERSION|last",
-        help="what changed after this version, or after the last recorded poll "
+        help="what changed after this version, or after what the actor's last recorded poll showed "
         "(default: the newest, so that only what is new is shown)",
     )
     parser.add_argument("--every", type=seconds, metavar="TIME", help="go on, and look so often")
@@ -57,15 +57,20 @@ def _first(work: Work) -> int:
         return work.catalog.version
     if since != LAST:
         return int(since)
+    # What a poll has shown, not the newest version when it ended: that may have been further on.
     row = (
         work.catalog.runs()
-        .where("job = 'poll' AND version_after IS NOT NULL AND status <> 'failed'")
-        .agg(F.max_by("version_after", "seen_at").alias("version"))
+        .where("job = 'poll' AND figures['reached'] IS NOT NULL")
+        .where(F.col("actor") == F.lit(work.catalog.actor))
+        .agg(F.expr("max_by(figures['reached'], seen_at) AS reached"))
         .collect()[0]
     )
-    if row["version"] is None:
-        raise InvalidInput("No poll was recorded yet; give a version with --since.", since=since)
-    return int(row["version"])
+    if row["reached"] is None:
+        raise InvalidInput(
+            f"No poll was recorded for {work.catalog.actor} yet; give a version with --since.",
+            since=since,
+        )
+    return int(row["reached"])
 
 
 def _look(work: Work, before: int) -> tuple[Answer, int]:
@@ -88,6 +93,7 @@ def _look(work: Work, before: int) -> tuple[Answer, int]:
         figures={
             **{name: facts[name] for name in ("added", "removed", "changed")},
             "polls": 1,
+            "reached": after,
             "poll_lag_versions": after - before,
             "poll_lag_seconds": max(0.0, lag),
         },
@@ -102,4 +108,5 @@ POLL = Command(
     access=Access.READ,
     arguments=_arguments,
     work=_poll,
+    long=False,
 )

@@ -12,6 +12,7 @@ from catalog.cli.answer import Answer, Table, fetch
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.options import as_of, positive
 from catalog.errors import InvalidInput
+from catalog.table.location import identifier
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -224,8 +225,7 @@ def _sql(work: Work) -> Answer:
         work.catalog.create_views()
         work.catalog.create_functions()
     else:
-        names = ".".join(f"`{part}`" for part in work.catalog.location.schema)
-        work.spark.sql(f"USE {names}")
+        work.spark.sql(f"USE {'.'.join(map(identifier, work.catalog.location.schema))}")
     try:
         return Answer(tables={"rows": fetch(_query(work), work.arguments.limit)})
     except PySparkException as error:

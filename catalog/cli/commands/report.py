@@ -27,9 +27,11 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def _report(work: Work) -> Answer:
+    file: Path = work.arguments.html
+    if not file.absolute().parent.is_dir():
+        raise InvalidInput(f"There is no directory for the report {file}.", file=str(file))
     report = collect(work.catalog, work.arguments.versions, work.progress)
     page = render(report)
-    file: Path = work.arguments.html
     try:
         file.write_text(page, encoding="utf-8")
     except OSError as error:

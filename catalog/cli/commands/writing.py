@@ -31,6 +31,10 @@ def _no_arguments(parser: ArgumentParser) -> None:
 
 def _init(work: Work) -> Answer:
     catalog = work.catalog
+    if catalog.location.path is None:
+        # Whoever created the catalog may have been stopped before it made them.
+        catalog.create_views()
+        catalog.create_functions()
     return Answer(
         facts={"location": str(catalog.location), "version": catalog.version},
         note="The catalog is ready.",

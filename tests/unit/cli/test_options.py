@@ -49,6 +49,12 @@ def test_a_time_is_written_with_units(text: str, expected: timedelta) -> None:
     assert duration(text) == expected
 
 
+def test_a_time_has_a_limit() -> None:
+    for text in ("999999999999d", "40000d"):
+        with pytest.raises(ArgumentTypeError, match="is more than 36500 days"):
+            duration(text)
+
+
 @pytest.mark.parametrize("text", ["", "7", "7 d", "d", "-1d", "1y", "1d!", "one day"])
 def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(ArgumentTypeError, match="is not a time"):

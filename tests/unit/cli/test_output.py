@@ -116,6 +116,11 @@ def test_auto_is_a_table_on_a_terminal_and_plain_text_otherwise() -> None:
     assert isinstance(face("json", "x", Terminal()), JsonFace)
 
 
+def test_without_rich_there_is_plain_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("catalog.cli.output._rich_is_here", lambda: False)
+    assert isinstance(face("table", "x", Terminal()), PlainFace)
+
+
 def test_an_error_names_its_condition_on_standard_error() -> None:
     out, err = io.StringIO(), io.StringIO()
     PlainFace("publish", out, err).fail(SegmentConflict("Published \x1b already.", count=1))
@@ -151,6 +156,8 @@ def test_what_could_steer_a_terminal_is_spelled_out(text: str) -> None:
 def test_values_without_a_json_form_become_texts() -> None:
     assert plain({"a": (1, {2: WHEN})}) == {"a": [1, {"2": "2024-01-31T12:00:00Z"}]}
     assert plain(object).startswith("<class")
+    assert plain([float("nan"), float("inf"), 1.5]) == ["nan", "inf", 1.5]
+    assert plain(datetime(2024, 1, 31, 12)) == "2024-01-31T12:00:00"  # no zone, no claim
 
 
 # --- progress -------------------------------------------------------------------------------------
@@ -166,6 +173,18 @@ def test_progress_in_lines_comes_every_ten_seconds_with_an_estimate() -> None:
         "retire: 10 of 40, about 30 s left",
         "retire: 20 of 40, about 20 s left",
     ]
+
+
+def test_an_estimate_begins_anew_with_other_work() -> None:
+    now = 0.0
+    err = io.StringIO()
+    lines = Lines(err, clock=lambda: now)
+    lines(Step("restore", 5, 10))
+    now = 600.0
+    lines(Step("retire", 0, 100))
+    now = 610.0
+    lines(Step("retire", 10, 100))
+    assert err.getvalue().splitlines()[-1] == "retire: 10 of 100, about 90 s left"
 
 
 def test_there_is_no_estimate_where_nothing_is_known() -> None:

@@ -71,7 +71,9 @@ def read(file: Path) -> dict[str, float]:
 def test_the_metrics_say_how_the_run_went_and_how_the_catalog_stands(tmp_path: Path) -> None:
     file = tmp_path / "strata.prom"
     figures = {"conflicts_retried": 2, "poll_lag_versions": 3, "poll_lag_seconds": 1.5, "other": 1}
-    write(str(file), Outcome("poll", Exit.DONE, 12.5, figures), STATS, NOW)
+    outcome = Outcome("poll", "/data/meta", Exit.DONE, 12.5, figures)
+    write(str(file), outcome, STATS, NOW)
+    assert 'strata_version{command="poll",location="/data/meta"} 7.0' in file.read_text()
     assert read(file) == {
         "strata_run_exit_code": 0,
         "strata_run_duration_seconds": 12.5,
@@ -91,16 +93,18 @@ def test_the_metrics_say_how_the_run_went_and_how_the_catalog_stands(tmp_path: P
 
 def test_a_failure_keeps_the_time_of_the_last_success(tmp_path: Path) -> None:
     file = tmp_path / "strata.prom"
-    write(str(file), Outcome("verify", Exit.FOUND, 1.0, {"violations": 2}), STATS, NOW)
+    write(
+        str(file), Outcome("verify", "/data/meta", Exit.FOUND, 1.0, {"violations": 2}), STATS, NOW
+    )
     later = NOW + timedelta(hours=1)
-    write(str(file), Outcome("verify", Exit.FAILED, 1.0, {}), None, later)
-    found = read(file)
-    assert found["strata_run_last_success_timestamp_seconds"] == NOW.timestamp()
-    assert found["strata_run_exit_code"] == 2
-    assert "strata_segments" not in found
+    write(str(file), Outcome("verify", "/data/meta", Exit.FAILED, 1.0, {}), None, later)
+    values = read(file)
+    assert values["strata_run_last_success_timestamp_seconds"] == NOW.timestamp()
+    assert values["strata_run_exit_code"] == 2
+    assert "strata_segments" not in values
 
 
 def test_a_first_failure_has_no_success_to_tell_of(tmp_path: Path) -> None:
     file = tmp_path / "strata.prom"
-    write(str(file), Outcome("verify", Exit.GAVE_UP, 1.0, {}), None, NOW)
+    write(str(file), Outcome("verify", "/data/meta", Exit.GAVE_UP, 1.0, {}), None, NOW)
     assert "strata_run_last_success_timestamp_seconds" not in read(file)

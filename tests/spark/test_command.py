@@ -1,0 +1,88 @@
+"""The console script as it is installed: a Spark of its own, quiet, and ended by signals."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.sessions import CONNECT, SHORT_LIVED
+
+pytestmark = pytest.mark.skipif(CONNECT, reason="it starts a Spark of its own")
+
+STRATA = Path(sys.executable).parent / "strata"
+QUICK = ("--conf", "spark.driver.extraJavaOptions=" + SHORT_LIVED["spark.driver.extraJavaOptions"])
+
+
+def started(home: Path, *argv: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "STRATA_LOCATION": "./meta", "HOME": os.path.expanduser("~")}
+    return subprocess.Popen(
+        [str(STRATA), *argv, *QUICK, "--output", "json"],
+        cwd=home,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, list[dict[str, Any]], str]:
+    out, err = process.communicate(timeout=300)
+    return process.returncode, [json.loads(line) for line in out.splitlines()], err
+
+
+def test_the_shell_is_quiet_and_answers_on_one_line_and_a_signal_ends_it(tmp_path: Path) -> None:
+    code, answers, err = ended(started(tmp_path, "init"))
+    assert (code, answers[0]["facts"]["version"]) == (0, 0)
+    # Nothing of what Spark writes when it starts, works and stops.
+    assert err.splitlines() == ["Starting Spark, which takes about ten seconds …"]
+
+    poll = started(tmp_path, "poll", "--every", "1", "--record")
+    assert poll.stdout is not None
+    assert json.loads(poll.stdout.readline())["facts"]["after"] == 0
+    poll.send_signal(signal.SIGTERM)
+    code, answers, err = ended(poll)
+    assert (code, answers[-1]["error"]["condition"]) == (130, "INTERRUPTED")
+
+    code, answers, err = ended(started(tmp_path, "runs"))
+    assert code == 0
+    (run,) = answers[0]["tables"]["runs"]
+    assert (run["job"], run["status"], run["figures"]["reached"]) == ("poll", "interrupted", 0)
+
+
+def test_what_spark_says_is_shown_if_it_does_not_start(tmp_path: Path) -> None:
+    code, answers, err = ended(started(tmp_path, "init", "--conf", "spark.master=nonsense"))
+    assert (code, answers[0]["error"]["condition"]) == (2, "UNSUITABLE_SESSION")
+    assert "nonsense" in err
+
+
+def test_a_server_that_nobody_runs_is_named_at_once(tmp_path: Path) -> None:
+    process = subprocess.run(
+        [str(STRATA), "segments", "--location", "x/y", "--remote", "sc://127.0.0.1:1"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert process.returncode == 2
+    assert "Nobody answers at sc://127.0.0.1:1" in process.stderr
+    process = subprocess.run(
+        [sys.executable, "-m", "catalog", "segments", "--location", "x/y", "--remote", "http://x"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert process.returncode == 2
+    assert "sc://host:port" in process.stderr
+
+
+def test_a_reader_that_has_had_enough_is_no_failure(tmp_path: Path) -> None:
+    command = f"{STRATA} demo --help | head -1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    assert "Traceback" not in done.stderr
