@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from catalog.errors import InvalidInput
+from catalog.errors import InvalidInput, InvalidSegment
+from catalog.model import Segment
+from catalog.publish.frame import normalised
+from catalog.publish.group import BULK
 from catalog.table.failures import first_line
 from catalog.table.location import identifier
 
@@ -71,6 +74,26 @@ def read_manifest(spark: SparkSession, path: str, format: str | None = None) -> 
             format=chosen,
         ) from error
     return _converted(texts)
+
+
+def few_segments(frame: DataFrame, most: int = BULK) -> list[Segment] | None:
+    """A frame's segments as objects, or none if there are more than `most`.
+
+    A few are published in one small commit, which needs no staging. The frame is read for it, so
+    this is for frames that are cheap to read, as manifests are.
+    """
+    rows = normalised(frame).limit(most + 1).toArrow()
+    if rows.num_rows > most:
+        return None
+    return [_segment(row) for row in rows.to_pylist()]
+
+
+def _segment(row: dict[str, Any]) -> Segment:
+    for name in ("segment_id", "schema", "num_rows"):
+        if row[name] is None:
+            known = {key: value for key, value in row.items() if value is not None}
+            raise InvalidSegment(f"A segment without {name}: {known}.", **known)
+    return Segment(row.pop("segment_id"), **row)
 
 
 def _csv(spark: SparkSession, path: str) -> DataFrame:

@@ -11,8 +11,8 @@ import time
 import traceback
 import uuid
 from argparse import Namespace
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -52,9 +52,9 @@ def run(
     level = logging.INFO if arguments.verbose else logging.WARNING
     logging.basicConfig(level=level, stream=sys.stderr, format="%(levelname)s %(message)s")
     begun = _Begun(command, arguments, shown, recorded)
-    _end_on_sigterm()
     try:
-        begun.run(choices(), sessions)
+        with _ended_by_sigterm():
+            begun.run(choices(), sessions)
     except BrokenPipeError:  # whoever read the answer has had enough of it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(begun.code)
@@ -71,14 +71,21 @@ def run(
     return int(begun.code)
 
 
-def _end_on_sigterm() -> None:
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
     """Lets a scheduler's request to stop end a run as Ctrl-C does, recorded and cleaned up."""
 
     def interrupt(number: int, frame: Any) -> None:
         raise KeyboardInterrupt("SIGTERM")
 
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, interrupt)
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may say what a signal does
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 class _Begun:

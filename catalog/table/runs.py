@@ -116,6 +116,7 @@ class RunLog:
         self._lock = TableLock.beside(None if entries is None else entries.parent / RUNS)
         self._surroundings = surroundings
         self._tuning = tuning
+        self._known = False
 
     @cached_property
     def _session(self) -> SparkSession:
@@ -138,7 +139,8 @@ class RunLog:
 
     def exists(self) -> bool:
         """Whether anything was recorded yet."""
-        return ours_exists(self._session, self.store.relation, RUNS)
+        self._known = self._known or ours_exists(self._session, self.store.relation, RUNS)
+        return self._known
 
     def record(self, run: Run, deadline: Deadline) -> None:
         """Writes the run's row, in place of the one that it had."""

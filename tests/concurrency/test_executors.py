@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.sessions import ROOT
 
 SCRIPT = """
@@ -39,6 +41,7 @@ spark.stop()
 """
 
 
+@pytest.mark.stress
 def test_executors_in_processes_of_their_own_answer_from_the_broadcast(tmp_path: Path) -> None:
     script = SCRIPT.format(root=str(ROOT), location=str(tmp_path / "meta"))
     done = subprocess.run(

@@ -85,10 +85,10 @@ def processes_publish(
     assert_promises(catalog)
 
 
-def test_three_processes_publish_into_one_local_catalog(
+def test_two_processes_publish_into_one_local_catalog(
     start: Callable[[str, int], Process], open_catalog: Open
 ) -> None:
-    processes_publish(start, open_catalog(), processes=3, publishes=5)
+    processes_publish(start, open_catalog(), processes=2, publishes=4)
 
 
 @pytest.mark.stress
@@ -130,7 +130,7 @@ def kill_rounds(
 def test_a_killed_publisher_leaves_nothing_half_written(
     start: Callable[[str, int], Process], open_catalog: Open
 ) -> None:
-    kill_rounds(start, open_catalog(), rounds=2, seed=5)
+    kill_rounds(start, open_catalog(), rounds=1, seed=5)
 
 
 @pytest.mark.stress
@@ -186,7 +186,7 @@ def check_told(said: list[dict[str, Any]], found: set[str]) -> None:
 def test_an_interrupted_publish_tells_the_truth_and_keeps_the_lock(
     start: Callable[[str, int], Process], open_catalog: Open
 ) -> None:
-    said = interrupt_rounds(start, open_catalog(), count=12, seed=3)
+    said = interrupt_rounds(start, open_catalog(), count=9, seed=3)
     assert any("interrupted" in line for line in said)
 
 

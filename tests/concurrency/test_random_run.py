@@ -124,7 +124,7 @@ def random_run(open_catalog: Callable[..., Catalog], seconds: float, seed: int) 
 
 
 def test_a_random_run_keeps_every_promise(open_catalog: Callable[..., Catalog]) -> None:
-    random_run(open_catalog, seconds=20, seed=1)
+    random_run(open_catalog, seconds=10, seed=1)
 
 
 @pytest.mark.stress

@@ -7,23 +7,27 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.sessions import CONNECT, SHORT_LIVED
+from catalog import Catalog
+from tests.sessions import CONNECT, QUICK, SHORT_LIVED
+from tests.unit.builders import segment
 
 pytestmark = pytest.mark.skipif(CONNECT, reason="it starts a Spark of its own")
 
 STRATA = Path(sys.executable).parent / "strata"
-QUICK = ("--conf", "spark.driver.extraJavaOptions=" + SHORT_LIVED["spark.driver.extraJavaOptions"])
+PAIRS = {**SHORT_LIVED, **QUICK}.items()
+SETTINGS = [word for pair in PAIRS for word in ("--conf", "=".join(pair))]
 
 
 def started(home: Path, *argv: str) -> subprocess.Popen[str]:
     environment = {**os.environ, "STRATA_LOCATION": "./meta", "HOME": os.path.expanduser("~")}
     return subprocess.Popen(
-        [str(STRATA), *argv, *QUICK, "--output", "json"],
+        [str(STRATA), *argv, *SETTINGS, "--output", "json"],
         cwd=home,
         env=environment,
         stdout=subprocess.PIPE,
@@ -37,29 +41,28 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, list[dict[str, Any]], st
     return process.returncode, [json.loads(line) for line in out.splitlines()], err
 
 
-def test_the_shell_is_quiet_and_answers_on_one_line_and_a_signal_ends_it(tmp_path: Path) -> None:
-    code, answers, err = ended(started(tmp_path, "init"))
-    assert (code, answers[0]["facts"]["version"]) == (0, 0)
-    # Nothing of what Spark writes when it starts, works and stops.
-    assert err.splitlines() == ["Starting Spark, which takes about ten seconds …"]
-
-    poll = started(tmp_path, "poll", "--every", "1", "--record")
+def test_the_shell_is_quiet_answers_in_lines_and_a_signal_ends_it_on_record(
+    open_catalog: Callable[..., Catalog], tmp_path: Path
+) -> None:
+    catalog = open_catalog()
+    catalog.publish([segment()])
+    poll = started(tmp_path, "poll", "--since", "0", "--every", "1", "--record")
     assert poll.stdout is not None
-    assert json.loads(poll.stdout.readline())["facts"]["after"] == 0
+    assert json.loads(poll.stdout.readline())["facts"]["added"] == 1
     poll.send_signal(signal.SIGTERM)
     code, answers, err = ended(poll)
     assert (code, answers[-1]["error"]["condition"]) == (130, "INTERRUPTED")
-
-    code, answers, err = ended(started(tmp_path, "runs"))
-    assert code == 0
-    (run,) = answers[0]["tables"]["runs"]
-    assert (run["job"], run["status"], run["figures"]["reached"]) == ("poll", "interrupted", 0)
+    # Nothing of what Spark writes when it starts, works and stops.
+    said = ["Starting Spark, which takes about ten seconds …", "strata: [INTERRUPTED]"]
+    assert [line for line in err.splitlines() if not line.startswith(tuple(said))] == []
+    (run,) = catalog.runs().collect()
+    assert (run["job"], run["status"], run["figures"]["reached"]) == ("poll", "interrupted", 1)
 
 
 def test_what_spark_says_is_shown_if_it_does_not_start(tmp_path: Path) -> None:
     code, answers, err = ended(started(tmp_path, "init", "--conf", "spark.master=nonsense"))
     assert (code, answers[0]["error"]["condition"]) == (2, "UNSUITABLE_SESSION")
-    assert "nonsense" in err
+    assert "Could not parse Master URL" in err
 
 
 def test_a_server_that_nobody_runs_is_named_at_once(tmp_path: Path) -> None:

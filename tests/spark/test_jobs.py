@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog import Catalog
-from tests.sessions import CONNECT, ROOT, SHORT_LIVED
+from tests.sessions import CONNECT, QUICK, ROOT, SHORT_LIVED
 
 pytestmark = pytest.mark.skipif(CONNECT, reason="spark-submit brings a session of its own")
 
@@ -43,6 +43,7 @@ def submit(wheel: Path, location: str, tmp_path: Path) -> Submit:
                 *("--properties-file", str(ROOT / "conf" / "local.conf")),
                 *("--conf", f"spark.strata.location={location}"),
                 *("--driver-java-options", SHORT_LIVED["spark.driver.extraJavaOptions"]),
+                *(word for item in QUICK.items() for word in ("--conf", "=".join(item))),
                 *("--py-files", str(wheel)),
                 str(ROOT / "jobs" / f"{job}.py"),
                 *(*argv, "--actor", "nightly", "--output", "json"),

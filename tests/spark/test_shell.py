@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from contextlib import nullcontext
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 from catalog import Catalog, Settings
 from catalog.cli import shell
 from catalog.cli.job import run_job
-from catalog.errors import InvalidInput
-from catalog.manifest import read_manifest
+from catalog.errors import InvalidInput, InvalidSegment
+from catalog.manifest import few_segments, read_manifest
 from tests.unit.builders import segment
 
 MANIFEST = """\
@@ -377,6 +377,30 @@ def test_a_manifest_that_cannot_be_read_is_refused_by_name(
         (tmp_path / name).write_text(text)
     with pytest.raises(InvalidInput, match=message):
         read_manifest(spark, str(tmp_path / name))
+
+
+def test_few_segments_need_no_staging_and_many_are_left_to_it(
+    spark: SparkSession, manifest: str
+) -> None:
+    frame = read_manifest(spark, manifest)
+    few = few_segments(frame)
+    assert few is not None
+    assert few[0] == segment(
+        "orders/1",
+        "id BIGINT NOT NULL, price DECIMAL(10,2)",
+        10,
+        size_bytes=100,
+        location="/x/1",
+        starts_at=datetime(2024, 1, 1, tzinfo=UTC),
+        ends_at=datetime(2024, 1, 2, tzinfo=UTC),
+    )
+    assert [(s.id, s.num_rows, s.location) for s in few[1:]] == [
+        ("orders/2", 20, None),
+        ("clicks/1", 5, None),
+    ]
+    assert few_segments(frame, most=2) is None
+    with pytest.raises(InvalidSegment, match="without num_rows"):
+        few_segments(frame.selectExpr("segment_id", "schema", "CAST(NULL AS INT) AS num_rows"))
 
 
 def test_an_unknown_column_of_a_manifest_is_refused(

@@ -171,9 +171,8 @@ def test_the_page_of_the_jobs_has_every_metric_and_alerts_use_no_other(tmp_path:
     file = tmp_path / "strata.prom"
     figures = dict.fromkeys(metrics._FIGURES, 1.0)
     stats = Stats(1, 1, 1, 1, 1, 1, 1, 1, WHEN)
-    metrics.write(
-        str(file), metrics.Outcome("poll", "/data/meta", Exit.DONE, 1.0, figures), stats, WHEN
-    )
+    outcome = metrics.Outcome("poll", "/data/meta", Exit.DONE, 1.0, figures)
+    metrics.write(str(file), outcome, stats, WHEN)
     names = set(re.findall(r"^# TYPE (\w+) gauge$", file.read_text(), re.MULTILINE))
     text = JOBS.read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `(strata_\w+)` \|", text, re.MULTILINE)) == names

@@ -7,7 +7,7 @@ from argparse import ArgumentParser
 from catalog.cli.answer import Answer
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.options import moment, seconds
-from catalog.manifest import FORMATS, read_manifest
+from catalog.manifest import FORMATS, few_segments, read_manifest
 from catalog.model import OnExisting
 
 
@@ -70,8 +70,9 @@ def _publish_arguments(parser: ArgumentParser) -> None:
 def _publish(work: Work) -> Answer:
     arguments = work.arguments
     frame = read_manifest(work.spark, arguments.manifest, arguments.format)
+    few = few_segments(frame)
     result = work.catalog.publish(
-        frame,
+        frame if few is None else few,
         on_existing=arguments.on_existing,
         reason=arguments.reason,
         deadline=arguments.deadline,
