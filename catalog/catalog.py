@@ -20,6 +20,7 @@ from catalog.cache.loader import Loader, only
 from catalog.cleanup import Cleaner, CleanupReport
 from catalog.config import Settings
 from catalog.drop import Dropper, select
+from catalog.errand import Errand
 from catalog.errors import CatalogNotFound, InvalidInput, ReadOnly, UpgradeNeeded
 from catalog.frames import Frames
 from catalog.maintain import Maintainer, MaintainReport, check_retention
@@ -286,18 +287,10 @@ class Catalog(Frames):
         """
         if not dry_run:
             self._check_writable()
-        until = self._deadline(deadline)
-        cleaner = Cleaner(
-            self._writer,
-            lambda work: self._queue.alone(work, until),
-            self._surroundings,
-            self._caller(actor, reason),
-            until,
-            progress,
-        )
-        report = cleaner.clean(grace, limit, dry_run)
+        errand = self._errand(actor, reason, deadline, progress)
+        report = Cleaner(errand).clean(grace, limit, dry_run)
         if not dry_run:
-            self._frames.sweep(until)
+            self._frames.sweep(errand.deadline)
         return report
 
     def maintain(
@@ -331,15 +324,7 @@ class Catalog(Frames):
         """
         if not dry_run:
             self._check_writable()
-        until = self._deadline(deadline)
-        maintainer = Maintainer(
-            self._writer,
-            lambda work: self._queue.alone(work, until),
-            self._surroundings,
-            self._caller(actor, reason),
-            until,
-            progress,
-        )
+        maintainer = Maintainer(self._errand(actor, reason, deadline, progress))
         if retain is not None and not vacuum:
             raise InvalidInput("retain is for what vacuum removes; leave it out, or vacuum too.")
         retention = maintainer.retention() if retain is None else retain
@@ -471,6 +456,18 @@ class Catalog(Frames):
             check_actor("actor", self._actor if actor is None else actor),
             check_actor("reason", reason),
             self._run_id,
+        )
+
+    def _errand(
+        self, actor: str | None, reason: str, deadline: float | None, progress: Progress
+    ) -> Errand:
+        return Errand(
+            self._writer,
+            self._queue,
+            self._surroundings,
+            self._caller(actor, reason),
+            self._deadline(deadline),
+            progress,
         )
 
     def _deadline(self, seconds: float | None) -> Deadline:

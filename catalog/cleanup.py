@@ -14,9 +14,10 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+from catalog.errand import Errand
 from catalog.errors import InvalidInput
-from catalog.model import Caller, Kind, micros
-from catalog.progress import Progress, Step, silent
+from catalog.model import Kind, micros
+from catalog.progress import Step
 from catalog.publish.batch import collision
 from catalog.rows import key_table
 from catalog.table.location import literal
@@ -28,8 +29,7 @@ from catalog.table.statements import (
     partitions_clause,
     retire_keys,
 )
-from catalog.table.writer import Executed, RefusedByCheck, Writer
-from catalog.waiting import Deadline, Surroundings
+from catalog.table.writer import Executed, RefusedByCheck
 
 log = logging.getLogger(__name__)
 
@@ -132,27 +132,14 @@ class CleanupReport:
 
 
 class Cleaner:
-    """One clean-up. Every step can be run again, by anyone, at once, also by two cleaners.
+    """One clean-up. Every step can be run again, by anyone, at once, also by two cleaners."""
 
-    `run` takes a statement to the commit thread, so that publishes go in between.
-    """
-
-    def __init__(
-        self,
-        writer: Writer,
-        run: Callable[[Callable[[], Executed]], Executed],
-        surroundings: Surroundings,
-        caller: Caller,
-        deadline: Deadline,
-        progress: Progress = silent,
-    ) -> None:
-        self._writer = writer
-        self._store = writer.store
-        self._run = run
-        self._surroundings = surroundings
-        self._caller = caller
-        self._deadline = deadline
-        self._progress = progress
+    def __init__(self, errand: Errand) -> None:
+        self._errand = errand
+        self._store = errand.writer.store
+        self._surroundings = errand.surroundings
+        self._caller = errand.caller
+        self._progress = errand.progress
         self._retries = 0
 
     def clean(self, grace: timedelta, limit: int, dry_run: bool) -> CleanupReport:
@@ -199,12 +186,7 @@ class Cleaner:
             done += len(batch)
 
     def _commit(self, make: Callable[[str], Statement], verb: str) -> Executed:
-        commit_id = self._surroundings.new_id()
-        executed = self._run(
-            lambda: self._writer.commit(
-                lambda _: make(commit_id), commit_id, verb, lambda: [self._caller], self._deadline
-            )
-        )
+        executed = self._errand.commit(make, verb)
         self._retries += executed.retries
         return executed
 
@@ -269,7 +251,7 @@ class Cleaner:
                 executed = self._commit(partial(self._retiring, batch), "retire")
             except RefusedByCheck as refusal:
                 log.info("%s was retired by somebody else; planning again.", refusal.key)
-                self._deadline.check("other cleaners")
+                self._errand.deadline.check("other cleaners")
                 finished = {change.fingerprint for change in done}
                 _, plan = self._plan(cutoff, limit)
                 todo = batches([c for c in plan.retire if c.fingerprint not in finished])

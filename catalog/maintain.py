@@ -9,22 +9,20 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING
 
+from catalog.errand import Errand
 from catalog.errors import InvalidInput, RetentionTooShort
-from catalog.model import Caller
-from catalog.progress import Progress, Step
+from catalog.progress import Step
 from catalog.table.layout import properties_sql
 from catalog.table.location import literal
 from catalog.table.session import USER_METADATA, tune
 from catalog.table.statements import Statement
 from catalog.table.writer import Executed, Writer, user_metadata
-from catalog.waiting import Deadline, Surroundings
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
@@ -146,27 +144,13 @@ def check_retention(
 
 
 class Maintainer:
-    """One maintenance of a catalog's tables. Every step can be run again, by anyone, at once.
+    """One maintenance of a catalog's tables. Every step can be run again, by anyone, at once."""
 
-    `run` takes a statement to the commit thread, so that publishes go in between.
-    """
-
-    def __init__(
-        self,
-        writer: Writer,
-        run: Callable[[Callable[[], Executed]], Executed],
-        surroundings: Surroundings,
-        caller: Caller,
-        deadline: Deadline,
-        progress: Progress,
-    ) -> None:
-        self._writer = writer
-        self._store = writer.store
-        self._run = run
-        self._surroundings = surroundings
-        self._caller = caller
-        self._deadline = deadline
-        self._progress = progress
+    def __init__(self, errand: Errand) -> None:
+        self._errand = errand
+        self._writer = errand.writer
+        self._store = errand.writer.store
+        self._progress = errand.progress
         self._retries = 0
 
     def retention(self) -> timedelta:
@@ -194,8 +178,7 @@ class Maintainer:
             compacted.append(Compaction(partition.kind, partition.bucket, partition.files, after))
         if optimize and not dry_run:
             for writer in beside:
-                done = self._run(partial(self._commit, writer, "optimize", _optimize(writer)))
-                self._retries += done.retries
+                self._commit(writer, "optimize", _optimize(writer))
         if vacuum and not dry_run:
             self._set_retention(retention)
         for number, writer in enumerate(tables, len(todo)):
@@ -228,28 +211,23 @@ class Maintainer:
             f"{_optimize(self._writer)} WHERE kind = {literal(partition.kind)} "
             f"AND bucket = {int(partition.bucket)} ZORDER BY (key)"
         )
-        executed = self._run(partial(self._commit, self._writer, "optimize", sql))
-        self._retries += executed.retries
-        counts = executed.counts
+        counts = self._commit(self._writer, "optimize", sql).counts
         return partition.files - counts.get("numFilesRemoved", 0) + counts.get("numFilesAdded", 0)
 
     def _vacuum(self, writer: Writer) -> int | None:
         sql = f"VACUUM {writer.store.relation}"
         before = writer.store.head().version
-        self._retries += self._run(partial(self._commit, writer, "vacuum", sql)).retries
+        self._commit(writer, "vacuum", sql)
         rows = writer.store.history(10).collect()
         ends = (row for row in rows if row["operation"] == "VACUUM END" and row["version"] > before)
         return next(map(_deleted, ends), None)
 
     def _commit(self, writer: Writer, verb: str, sql: str) -> Executed:
         tune(writer.store.session, {_MAX_FILE: str(FILE_BYTES)})
-        return writer.commit(
-            lambda _: Statement(verb, lambda _: sql, bulk=True),
-            self._surroundings.new_id(),
-            verb,
-            lambda: [self._caller],
-            self._deadline,
-        )
+        statement = Statement(verb, lambda _: sql, bulk=True)
+        executed = self._errand.commit(lambda _: statement, verb, writer)
+        self._retries += executed.retries
+        return executed
 
     def _set_retention(self, retention: timedelta) -> None:
         properties = self._store.detail().properties
@@ -266,18 +244,19 @@ class Maintainer:
         }
         sql = f"ALTER TABLE {self._store.relation} SET TBLPROPERTIES ({properties_sql(wanted)})"
         log.info("Files are kept for %s from now on, not %s.", retention, found[RETENTION])
-        self._run(lambda: self._alter(sql))
+        self._errand.queue.alone(lambda: self._alter(sql), self._errand.deadline)
 
-    def _alter(self, sql: str) -> Executed:
-        session = self._store.session
-        metadata = user_metadata(self._surroundings.new_id(), "retain", [self._caller])
-        with self._writer.lock.held(self._deadline), self._deadline.not_counting():
-            session.conf.set(USER_METADATA, metadata)
+    def _alter(self, sql: str) -> None:
+        session, deadline = self._store.session, self._errand.deadline
+        commit_id = self._errand.surroundings.new_id()
+        with self._writer.lock.held(deadline), deadline.not_counting():
+            session.conf.set(
+                USER_METADATA, user_metadata(commit_id, "retain", [self._errand.caller])
+            )
             try:
                 session.sql(sql)
             finally:
                 session.conf.unset(USER_METADATA)
-        return Executed(None)
 
 
 def _optimize(writer: Writer) -> str:

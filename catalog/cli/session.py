@@ -9,7 +9,7 @@ import socket
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
@@ -96,10 +96,10 @@ def local(
                 spark = start("strata", chosen)
         except Exception as error:
             noise.seek(0)
-            tell("".join(noise.readlines()[-_LINES:]).rstrip())
+            tell("".join(_without_frames(noise)[-_LINES:]).rstrip())
             os.unlink(noise.name)
             raise UnsuitableSession(
-                f"Spark could not be started: {error}. What it wrote stands above; it needs Java "
+                f"Spark could not be started: {str(error).rstrip('.')}. What it wrote stands above; it needs Java "
                 "17 on the PATH."
             ) from error
         kept = False
@@ -113,6 +113,11 @@ def local(
         finally:
             if not kept:
                 os.unlink(noise.name)
+
+
+def _without_frames(noise: Iterable[str]) -> list[str]:
+    """What Spark wrote, less the frames of its stack traces, which drown what went wrong."""
+    return [line for line in noise if not line.startswith(("\tat ", "\t... "))]
 
 
 def _running(spark: SparkSession) -> Iterator[SparkSession]:

@@ -35,9 +35,7 @@ COLUMNS = (
     ColumnSpec("job", "STRING", "What was run: publish, cleanup, maintain, verify, poll or drop"),
     ColumnSpec("arguments", "STRING", "The arguments as a JSON document"),
     ColumnSpec("actor", "STRING", "Who it was run for"),
-    ColumnSpec(
-        "status", "STRING", "running, done, found, failed, gave_up or interrupted; see Exit codes"
-    ),
+    ColumnSpec("status", "STRING", "running, done, found, failed, gave_up or interrupted"),
     ColumnSpec("started_at", "TIMESTAMP", "When it began"),
     ColumnSpec("ended_at", "TIMESTAMP", "When it ended; null while it runs or if it was killed"),
     ColumnSpec("seen_at", "TIMESTAMP", "When it last said that it was alive"),

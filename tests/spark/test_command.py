@@ -62,7 +62,7 @@ def test_the_shell_is_quiet_answers_in_lines_and_a_signal_ends_it_on_record(
 def test_what_spark_says_is_shown_if_it_does_not_start(tmp_path: Path) -> None:
     code, answers, err = ended(started(tmp_path, "init", "--conf", "spark.master=nonsense"))
     assert (code, answers[0]["error"]["condition"]) == (2, "UNSUITABLE_SESSION")
-    assert "Could not parse Master URL" in err
+    assert "Master must either be yarn" in err
 
 
 def test_a_server_that_nobody_runs_is_named_at_once(tmp_path: Path) -> None:
