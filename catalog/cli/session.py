@@ -99,8 +99,8 @@ def local(
             tell("".join(_without_frames(noise)[-_LINES:]).rstrip())
             os.unlink(noise.name)
             raise UnsuitableSession(
-                f"Spark could not be started: {str(error).rstrip('.')}. What it wrote stands above; it needs Java "
-                "17 on the PATH."
+                f"Spark could not be started: {str(error).rstrip('.')}. What it wrote stands "
+                "above; it needs Java 17 on the PATH."
             ) from error
         kept = False
         try:
