@@ -68,8 +68,9 @@ bench: $(PEERS)  ## the figures: side by side, with goals and verdicts (about 45
 benchlong: $(PEERS)  ## the same with more rounds, up to 10 million segments
 	$(BIN)/python -m tests.benchmarks --scale long
 
-docs: $(READY)  ## write what is generated in docs/: the column dictionary and the diagram
+docs: $(READY)  ## write what is generated in docs/: the column dictionary, the diagram, the type changes
 	$(BIN)/python -m catalog.table.dictionary docs/sql.md
+	$(BIN)/python docs/type_changes.py
 
 clean:  ## remove the virtual environment and what was built
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -6,6 +6,8 @@ from catalog.catalog import Catalog, UpgradeReport
 from catalog.cleanup import CleanupReport
 from catalog.config import Settings
 from catalog.errors import CatalogError
+from catalog.evolution import compatibility, judge, merge, merged, superior, upgrade
+from catalog.evolution.diff import diff
 from catalog.maintain import MaintainReport
 from catalog.model import DropResult, PublishResult, Segment
 from catalog.progress import Step
@@ -33,4 +35,11 @@ __all__ = [
     "UpgradeReport",
     "VerifyReport",
     "Violation",
+    "compatibility",
+    "diff",
+    "judge",
+    "merge",
+    "merged",
+    "superior",
+    "upgrade",
 ]

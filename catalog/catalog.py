@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import logging
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import TracebackType
@@ -15,26 +15,26 @@ from pyspark.sql import DataFrame
 
 from catalog import cleanup as cleaning
 from catalog import maintain as maintaining
-from catalog.cache.cache import Cache
-from catalog.cache.loader import Loader, only
 from catalog.cleanup import Cleaner, CleanupReport
 from catalog.config import Settings
 from catalog.drop import Dropper, select
 from catalog.errand import Errand
-from catalog.errors import CatalogNotFound, InvalidInput, ReadOnly, UpgradeNeeded
-from catalog.frames import Frames
+from catalog.errors import (
+    CatalogNotFound,
+    InvalidInput,
+    ReadOnly,
+    UpgradeNeeded,
+)
+from catalog.inquiry import Inquiry
 from catalog.maintain import Maintainer, MaintainReport, check_retention
 from catalog.model import Caller, DropResult, OnExisting, PublishResult, Segment, check_actor
 from catalog.progress import Progress, silent
 from catalog.publish.batch import batch_of
 from catalog.publish.frame import FramePublisher
 from catalog.publish.group import Publisher, PublishRequest
-from catalog.schema import Schema
-from catalog.schema.prefix import resolve_prefix
-from catalog.stats import Stats, stats_of
 from catalog.table import functions, opening, views
 from catalog.table.layout import LAYOUT, Layout
-from catalog.table.location import Location, literal
+from catalog.table.location import Location
 from catalog.table.lock import TableLock
 from catalog.table.queue import CommitQueue
 from catalog.table.runs import Run, RunLog
@@ -42,7 +42,6 @@ from catalog.table.session import own_session, release, tuning
 from catalog.table.staging import Staging
 from catalog.table.store import Store
 from catalog.table.writer import Writer
-from catalog.verify import Verifier, VerifyReport
 from catalog.waiting import Deadline, Surroundings
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ class UpgradeReport:
     dry_run: bool = False
 
 
-class Catalog(Frames):
+class Catalog(Inquiry):
     """A catalog of segments and their schemas, kept in one Delta table.
 
     Open one with `Catalog.open`. Calls from many threads are welcome: publishes that wait at the
@@ -81,15 +80,13 @@ class Catalog(Frames):
         read_only: bool,
     ) -> None:
         """Used by `open`."""
-        self._spark = spark
-        self._opened = opened
+        super().__init__(spark, Store(session, opened.location), opened)
         self._layout = layout
         self._settings = settings
         self._surroundings = surroundings
         self._actor = actor
         self._run_id = run_id
         self._read_only = read_only
-        self._store = Store(session, opened.location)
         local = opened.detail.path if settings.file_lock else None
         self._lock = TableLock.beside(local)
         tuned = tuning(spark)
@@ -199,6 +196,11 @@ class Catalog(Frames):
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    @property
+    def actor(self) -> str:
+        """Who changes are recorded for, unless a call says otherwise."""
+        return self._actor
 
     # --- changing ---------------------------------------------------------------------------------
 
@@ -368,76 +370,6 @@ class Catalog(Frames):
         assert opened is not None
         self._opened = opened
         return report
-
-    # --- reading ----------------------------------------------------------------------------------
-
-    @property
-    def location(self) -> Location:
-        """Where the catalog is, under the one path that it is written by."""
-        return self._opened.location
-
-    @property
-    def actor(self) -> str:
-        """Who changes are recorded for, unless a call says otherwise."""
-        return self._actor
-
-    @property
-    def version(self) -> int:
-        """The newest version of the table."""
-        return self._store.head().version
-
-    def stats(self, *, version: int | None = None) -> Stats:
-        """The catalog in figures, at the newest version or another."""
-        return stats_of(self._store, self._store.version_as_of(version))
-
-    def cache(self, *, datasources: Sequence[str] | None = None, load: bool = True) -> Cache:
-        """A snapshot in memory for lookups, of everything or of some datasources.
-
-        With `load=False` nothing is read yet; lookups raise `NotLoaded` until a poll or reload.
-        """
-        if isinstance(datasources, str):
-            raise InvalidInput(
-                f"datasources takes a list; for one write [{datasources!r}].",
-                datasources=datasources,
-            )
-        loader = Loader(self._store, self._opened.segment_buckets, only(datasources))
-        cache = Cache(self._spark, loader)
-        if load:
-            cache.reload()
-        return cache
-
-    def schema(self, beginning: str) -> Schema:
-        """The schema with this fingerprint, or with any unique beginning of it."""
-        shape = resolve_prefix(beginning, [beginning.lower().ljust(32, "0")])[: len(beginning)]
-        rows = self._store.session.sql(
-            f"SELECT key, min_by(payload, kind = 'retired') AS payload "
-            f"FROM {self._store.pinned(self.version)} WHERE kind IN ('schema', 'retired') "
-            f"AND startswith(key, {literal(shape)}) GROUP BY key ORDER BY key LIMIT 6"
-        ).collect()
-        found = {row["key"]: row["payload"] for row in rows}
-        return Schema.from_payload(found[resolve_prefix(beginning, found)])
-
-    def verify(
-        self,
-        *,
-        version: int | None = None,
-        since: int | None = None,
-        progress: Progress = silent,
-    ) -> VerifyReport:
-        """Checks the promises I1 to I6.
-
-        Args:
-            version: the version to check; the newest if not given.
-            since: check every version from this one on too, by one replay of the change feed.
-            progress: is told of each check.
-        """
-        last = self._store.version_as_of(version)
-        if since is not None:
-            self._store.version_as_of(since)
-            if since > last:
-                raise InvalidInput(f"since {since} is after version {last}.", since=since)
-        verifier = Verifier(self._store, self._opened.segment_buckets, progress)
-        return verifier.verify(last, since)
 
     # --- inside -----------------------------------------------------------------------------------
 

@@ -118,6 +118,24 @@ class UnsuitableSession(CatalogError):
 # --- what is in the catalog ----------------------------------------------------------------------
 
 
+class SchemaConflict(CatalogError):
+    """Columns of the same name have types without a common one."""
+
+    condition = "SCHEMA_CONFLICT"
+
+
+class WouldLose(CatalogError):
+    """Data of one schema cannot be given in another without losing some of it."""
+
+    condition = "WOULD_LOSE"
+
+
+class Unreadable(CatalogError):
+    """Segments cannot be read: their location, their format or their schema is not known."""
+
+    condition = "UNREADABLE"
+
+
 class SegmentConflict(CatalogError):
     """A segment id is already published with other content; nothing was written."""
 
@@ -136,10 +154,23 @@ class UnknownSchema(CatalogError, LookupError):
     condition = "UNKNOWN_SCHEMA"
 
 
+class CorruptSchema(CatalogError):
+    """What is stored under a fingerprint is a schema with another one, or no schema."""
+
+    condition = "CORRUPT_SCHEMA"
+
+
 class VersionNotFound(CatalogError, LookupError):
     """The version or time asked for is not, or no longer, in the table's history."""
 
     condition = "VERSION_NOT_FOUND"
+
+
+class LoadInterrupted(CatalogError):
+    """Another caller's load of a schema, which this call waited for, was interrupted."""
+
+    condition = "LOAD_INTERRUPTED"
+    retryable = True
 
 
 class NotLoaded(CatalogError):

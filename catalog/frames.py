@@ -117,6 +117,10 @@ class Frames(ABC):
         """Datasources with counts of segments, schemas and rows."""
         return self._view("datasources", as_of)
 
+    def datasource_columns(self, as_of: AsOf = None) -> DataFrame:
+        """Columns of datasources, over all schemas that their segments have."""
+        return self._view("datasource_columns", as_of)
+
     def orphan_schemas(self, as_of: AsOf = None) -> DataFrame:
         """Live schemas that nothing refers to."""
         return self._view("orphan_schemas", as_of)

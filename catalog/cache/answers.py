@@ -7,7 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from catalog.cache.datasource import DatasourceSchema
 from catalog.cache.snapshot import Snapshot
+from catalog.evolution.merge import Policy
 from catalog.schema import Schema
 
 
@@ -46,3 +48,7 @@ class Answers(ABC):
     def datasources(self) -> dict[str, int]:
         """How many segments each datasource has."""
         return self.snapshot.datasources()
+
+    def datasource_schema(self, datasource: str, policy: str = Policy.STRICT) -> DatasourceSchema:
+        """The schema of a datasource; see `Snapshot.datasource_schema`."""
+        return self.snapshot.datasource_schema(datasource, policy)

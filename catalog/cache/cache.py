@@ -13,6 +13,7 @@ from catalog.cache.broadcast import Handle, broadcast
 from catalog.cache.loader import Loader
 from catalog.cache.snapshot import Snapshot
 from catalog.errors import InvalidInput, NotLoaded
+from catalog.schema import Schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,6 +67,11 @@ class Cache(Answers):
     def version(self) -> int:
         """The table version that lookups answer from."""
         return self.snapshot.version
+
+    def find_schema(self, fingerprint: str) -> Schema | None:
+        """The schema if the snapshot holds it; none if not, or if nothing is loaded yet."""
+        snapshot = self._snapshot
+        return None if snapshot is None else snapshot.find_schema(fingerprint)
 
     def reload(self) -> Poll:
         """Reads everything at the newest version."""

@@ -53,7 +53,7 @@ def build(position: Position, segments: pa.Table, schemas: pa.Table) -> Snapshot
         numbers.names,
         stored[Kind.SCHEMA],
         stored[Kind.RETIRED],
-        _counted(_encoded(segments.column("datasource")), fingerprints, 1),
+        _by_datasource(_counted(_encoded(segments.column("datasource")), fingerprints, 1)),
     )
 
 
@@ -75,6 +75,7 @@ def fold(before: Snapshot, position: Position, changes: pa.Table) -> Folded:
         live,
         retired,
         _add_counts(before.counts, segment_changes),
+        before.merges,
     )
     return Folded(snapshot, added, removed, changed, touched)
 
@@ -187,19 +188,30 @@ def _counted(
     return {(sources[d], names[f]): n for d, f, n in triples}
 
 
+def _by_datasource(sums: Mapping[tuple[str, str | None], int]) -> dict[str, dict[str | None, int]]:
+    counts: dict[str, dict[str | None, int]] = {}
+    for (datasource, fingerprint), count in sums.items():
+        counts.setdefault(datasource, {})[fingerprint] = count
+    return counts
+
+
 def _add_counts(
-    before: Mapping[tuple[str, str | None], int], changes: pa.Table
-) -> Mapping[tuple[str, str | None], int]:
+    before: Mapping[str, Mapping[str | None, int]], changes: pa.Table
+) -> Mapping[str, Mapping[str | None, int]]:
+    """The counts after some changes; those of other datasources are shared."""
     if not changes.num_rows:
         return before
-    counts = dict(before)
     signs = np.where(_came(changes), 1, -1)
-    for key, count in _counted(
+    sums = _counted(
         _encoded(changes.column("datasource")), _encoded(changes.column("fingerprint")), signs
-    ).items():
-        total = counts.get(key, 0) + count
-        if total:
-            counts[key] = total
-        else:
-            counts.pop(key, None)
+    )
+    counts = dict(before)
+    for datasource, added in _by_datasource(sums).items():
+        totals = dict(counts.get(datasource, {}))
+        for fingerprint, count in added.items():
+            totals[fingerprint] = totals.get(fingerprint, 0) + count
+        kept = {fingerprint: total for fingerprint, total in totals.items() if total}
+        counts.pop(datasource, None)
+        if kept:
+            counts[datasource] = kept
     return counts

@@ -11,11 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from catalog.cache.datasource import DatasourceSchema, Merges
 from catalog.cache.index import NO_ROWS, NO_SCHEMA, Index
 from catalog.cache.keys import key_of, keys_of
 from catalog.errors import InvalidInput, NotInSnapshot
+from catalog.evolution.merge import Policy
 from catalog.schema import Schema
 from catalog.schema.prefix import resolve_prefix
+from catalog.schema.stored import read_stored
 
 
 @dataclass(frozen=True)
@@ -39,8 +42,8 @@ class StoredSchema:
 class Snapshot:
     """Segments, schemas and counts at one version; it can be pickled and asked anywhere.
 
-    `fingerprints` gives schemas their numbers inside this snapshot, `counts` the segments for
-    each datasource and fingerprint.
+    `fingerprints` gives schemas their numbers inside this snapshot, `counts` the segments of each
+    datasource by fingerprint. `merges` is shared with the snapshots before and after.
     """
 
     position: Position
@@ -48,12 +51,13 @@ class Snapshot:
     fingerprints: tuple[str, ...]
     live: Mapping[str, StoredSchema]
     retired: Mapping[str, StoredSchema]
-    counts: Mapping[tuple[str, str | None], int]
+    counts: Mapping[str, Mapping[str | None, int]]
+    merges: Merges = field(default_factory=Merges, repr=False)
     _parsed: dict[str, Schema] = field(default_factory=dict, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         kept = {name: value for name, value in self.__dict__.items() if name != "_names"}
-        return {**kept, "_parsed": {}}
+        return {**kept, "_parsed": {}, "merges": Merges()}
 
     @property
     def version(self) -> int:
@@ -90,6 +94,11 @@ class Snapshot:
             return self._schema(beginning)
         return self._schema(resolve_prefix(beginning, known))
 
+    def find_schema(self, fingerprint: str) -> Schema | None:
+        """The schema with this whole fingerprint, if it is here."""
+        here = fingerprint in self.live or fingerprint in self.retired
+        return self._schema(fingerprint) if here else None
+
     def lookup(self, segment_ids: Any) -> pa.Table:
         """Answers many ids at once: columns found, fingerprint and num_rows, in the order asked.
 
@@ -124,10 +133,26 @@ class Snapshot:
 
     def datasources(self) -> dict[str, int]:
         """How many segments each datasource has."""
-        totals: dict[str, int] = {}
-        for (datasource, _), count in self.counts.items():
-            totals[datasource] = totals.get(datasource, 0) + count
-        return totals
+        return {name: sum(counts.values()) for name, counts in self.counts.items()}
+
+    def datasource_schema(self, datasource: str, policy: str = Policy.STRICT) -> DatasourceSchema:
+        """The merge of the schemas of a datasource's segments, in the order of their publication.
+
+        Asked again after a poll it costs what new schemas cost, however many segments there are.
+        """
+        counts = self.counts.get(datasource)
+        if counts is None:
+            raise NotInSnapshot(
+                f"Datasource {datasource} has no segments in the snapshot of version "
+                f"{self.version}.",
+                datasource=datasource,
+                version=self.version,
+            )
+        chosen = Policy.of(policy)
+        stored = {name: self._stored(name) for name in counts if name is not None}
+        order = tuple(sorted(stored, key=lambda name: (stored[name].published_micros, name)))
+        combined = self.merges.of(datasource, order, chosen, self._schema)
+        return DatasourceSchema(datasource, chosen, combined, counts)
 
     def content(self) -> dict[str, Any]:
         """Everything that two snapshots of one version must agree in, in comparable form."""
@@ -140,7 +165,7 @@ class Snapshot:
             "rows": self.index.rows[order].tolist(),
             "live": dict(self.live),
             "retired": dict(self.retired),
-            "counts": {key: count for key, count in self.counts.items() if count},
+            "counts": self.counts,
         }
 
     @cached_property
@@ -162,18 +187,22 @@ class Snapshot:
             )
         return place
 
+    def _stored(self, fingerprint: str) -> StoredSchema:
+        stored = self.live.get(fingerprint) or self.retired.get(fingerprint)
+        if stored is None:
+            raise NotInSnapshot(
+                f"Schema {fingerprint} is not in the snapshot of version {self.version}.",
+                fingerprint=fingerprint,
+                version=self.version,
+            )
+        return stored
+
     def _schema(self, fingerprint: str) -> Schema:
         parsed = self._parsed.get(fingerprint)
         if parsed is None:
-            stored = self.live.get(fingerprint) or self.retired.get(fingerprint)
-            if stored is None:
-                raise NotInSnapshot(
-                    f"Schema {fingerprint} is not in the snapshot of version {self.version}.",
-                    fingerprint=fingerprint,
-                    version=self.version,
-                )
+            stored = self._stored(fingerprint)
             # Two threads may both parse it; they get equal schemas.
-            parsed = self._parsed[fingerprint] = Schema.from_payload(stored.payload)
+            parsed = self._parsed[fingerprint] = read_stored(fingerprint, stored.payload)
         return parsed
 
 

@@ -26,12 +26,14 @@ class Table:
         rows: values in the order of the columns.
         more: there were further rows than the limit allowed.
         brief: the columns that a terminal has room for; all of them if none are named.
+        tinted_by: the column whose `+`, `-` or `~` colours the row on a terminal.
     """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     more: bool = False
     brief: tuple[str, ...] = ()
+    tinted_by: str = ""
 
     def dicts(self) -> list[dict[str, Any]]:
         """The rows by name."""

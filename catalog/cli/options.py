@@ -109,3 +109,10 @@ def setting(text: str) -> tuple[str, str]:
             f"{text!r} is not a setting such as spark.driver.memory=4g"
         )
     return name, value
+
+
+def add_as_of(parser: argparse.ArgumentParser) -> None:
+    """Adds the argument for commands that show the catalog as it was."""
+    parser.add_argument(
+        "--as-of", type=as_of, metavar="VERSION|TIME", help="the catalog as it was then"
+    )

@@ -13,6 +13,7 @@ from typing import Any, TextIO
 from catalog.cli.answer import Answer, Table, plain
 from catalog.cli.exits import condition_of
 from catalog.errors import CatalogError
+from catalog.evolution.diff import TINTS
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _FINGERPRINT = re.compile(r"[0-9a-f]{32}")
@@ -120,7 +121,7 @@ class RichFace(Face):
                     Text(column), justify="right" if numeric else "left", overflow="fold"
                 )
             for row in table.rows:
-                drawn.add_row(*(Text(_shown(value)) for value in row))
+                drawn.add_row(*(Text(_shown(value)) for value in row), style=_tint(table, row))
             console.print(drawn)
             if table.more:
                 console.print(Text(_more(name, table), style="dim"))
@@ -167,7 +168,14 @@ def _brief(table: Table) -> Table:
     """The columns that a terminal has room for."""
     kept = [table.columns.index(name) for name in table.brief] or range(len(table.columns))
     rows = tuple(tuple(row[index] for index in kept) for row in table.rows)
-    return Table(tuple(table.columns[index] for index in kept), rows, table.more)
+    columns = tuple(table.columns[index] for index in kept)
+    return Table(columns, rows, table.more, tinted_by=table.tinted_by)
+
+
+def _tint(table: Table, row: tuple[Any, ...]) -> str | None:
+    if not table.tinted_by:
+        return None
+    return TINTS[row[table.columns.index(table.tinted_by)]]
 
 
 def _shown(value: Any) -> str:

@@ -13,10 +13,15 @@ _NAMED = 5
 _HEX = re.compile(r"[0-9a-f]*")
 
 
+def is_prefix(text: str) -> bool:
+    """Whether a text has the form of a fingerprint's beginning; no definition has."""
+    return MIN_DIGITS <= len(text) <= MAX_DIGITS and _HEX.fullmatch(text.lower()) is not None
+
+
 def resolve_prefix(prefix: str, fingerprints: Iterable[str]) -> str:
     """The one fingerprint that begins with `prefix`, in whatever case it is typed."""
     wanted = prefix.lower()
-    if not _HEX.fullmatch(wanted) or not MIN_DIGITS <= len(wanted) <= MAX_DIGITS:
+    if not is_prefix(prefix):
         raise InvalidInput(
             f"a fingerprint is typed as {MIN_DIGITS} to {MAX_DIGITS} hexadecimal digits, not "
             f"{prefix!r}; copy more or less of it",

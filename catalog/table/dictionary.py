@@ -54,6 +54,7 @@ TYPES = {
     "position": "INT",
     "depth": "INT",
     "type": "STRING",
+    "types": "ARRAY<STRING>",
     "nullable": "BOOLEAN",
     "comment": "STRING",
     "retired": "BOOLEAN",
@@ -69,12 +70,14 @@ _KEYS = {
     "segments": ("segment_id",),
     "segment_schemas": ("segment_id",),
     "datasources": ("datasource",),
+    "datasource_columns": ("datasource", "path"),
     "orphan_schemas": ("fingerprint",),
     "retired_schemas": ("fingerprint",),
 }
 
 RELATIONS = (
     Relation("datasources", "||--|{", "segments", "has", "datasource"),
+    Relation("datasources", "||--o{", "datasource_columns", "has", "datasource"),
     Relation("schemas", "|o--o{", "segments", "describes", "fingerprint"),
     Relation("retired_schemas", "|o--o{", "segments", "describes until restored", "fingerprint"),
     Relation("schemas", "||--|{", "schema_columns", "has", "fingerprint"),

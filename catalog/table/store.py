@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -11,12 +12,15 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import PySparkException
 
 from catalog.errors import InvalidInput, VersionNotFound
-from catalog.table.location import Location, local_path
+from catalog.table.layout import SCHEMA_BUCKETS, bucket_of
+from catalog.table.location import Location, literal, local_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 ENTRIES = "entries"
+# Beyond so many names a statement costs more than reading all rows.
+MOST_NAMED = 5_000
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,14 @@ class Head:
 
     version: int
     stamp: str
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A schema as it is stored: its payload, and when it was first published."""
+
+    payload: str
+    published_micros: int
 
 
 @dataclass(frozen=True)
@@ -89,6 +101,36 @@ class Store:
     def rows(self, version: int) -> DataFrame:
         """All rows at one version."""
         return self.session.sql(f"SELECT * FROM {self.pinned(version)}")
+
+    def definitions(
+        self, version: int, condition: str, limit: int | None = None
+    ) -> dict[str, Definition]:
+        """Schemas that are stored at a version, by fingerprint; of two rows the live one counts."""
+        bound = "" if limit is None else f" ORDER BY key LIMIT {int(limit)}"
+        rows = self.session.sql(
+            "SELECT key, min_by(struct(payload, unix_micros(published_at) AS published), "
+            f"kind = 'retired') AS stored FROM {self.pinned(version)} "
+            f"WHERE kind IN ('schema', 'retired') AND ({condition}) GROUP BY key{bound}"
+        ).collect()
+        return {row["key"]: Definition(*row["stored"]) for row in rows}
+
+    def definitions_of(self, fingerprints: Sequence[str], version: int) -> dict[str, Definition]:
+        """The definitions of these schemas at a version, as far as they are stored."""
+        if not fingerprints:
+            return {}
+        buckets = sorted({bucket_of(each, SCHEMA_BUCKETS) for each in fingerprints})
+        some = f"bucket IN ({', '.join(map(str, buckets))})"
+        if len(fingerprints) > MOST_NAMED:
+            wanted = set(fingerprints)
+            found = self.definitions(version, some)
+            return {name: found[name] for name in wanted & found.keys()}
+        names = ", ".join(map(literal, fingerprints))
+        return self.definitions(version, f"{some} AND key IN ({names})")
+
+    def payloads_of(self, fingerprints: Sequence[str], version: int) -> dict[str, str]:
+        """The same, payloads only."""
+        found = self.definitions_of(fingerprints, version)
+        return {name: definition.payload for name, definition in found.items()}
 
     def changes(self, first: int, last: int) -> DataFrame:
         """The change feed of the versions from `first` to `last`, both included."""

@@ -133,6 +133,26 @@ VIEWS = (
         },
     ),
     View(
+        "datasource_columns",
+        "Columns of datasources, one row each, over all schemas that their segments have",
+        "SELECT u.datasource, c.path, sort_array(collect_set(c.type)) AS types, "
+        "count(DISTINCT u.fingerprint) AS num_schemas, sum(u.num_segments) AS num_segments, "
+        "bool_or(c.nullable) AS nullable FROM (SELECT datasource, fingerprint, "
+        "count(*) AS num_segments FROM {entries} WHERE kind = 'segment' "
+        "AND fingerprint IS NOT NULL GROUP BY datasource, fingerprint) AS u JOIN ("
+        f"SELECT key, min_by({_PARSED}.columns, kind = 'retired') AS columns FROM {{entries}} "
+        "WHERE kind IN ('schema', 'retired') GROUP BY key) AS d ON u.fingerprint = d.key "
+        "LATERAL VIEW explode(d.columns) exploded AS c GROUP BY u.datasource, c.path",
+        {
+            "datasource": "Name of the datasource",
+            "path": "Path from the top: a.b for a field, a.element.b inside an array",
+            "types": "The types that it has in these schemas, as Spark SQL names them",
+            "num_schemas": "Schemas that have it",
+            "num_segments": "Segments that have it",
+            "nullable": "Whether it may be null in any of these schemas",
+        },
+    ),
+    View(
         "orphan_schemas",
         "Live schemas that nothing refers to: the next clean-up may retire them",
         "SELECT s.* FROM (SELECT "

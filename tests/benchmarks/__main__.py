@@ -17,7 +17,7 @@ from typing import Any
 import pyspark
 
 from tests import sessions
-from tests.benchmarks import caching, cleaning, crowds, growth, publishing, report
+from tests.benchmarks import caching, cleaning, crowds, evolving, growth, publishing, report
 from tests.benchmarks.ground import Ground
 from tests.benchmarks.peers import contest
 from tests.benchmarks.report import Figure
@@ -33,6 +33,10 @@ FIGURES: dict[str, Callable[[Ground], list[Figure]]] = {
     "memory": caching.memory,
     "lookups": caching.lookups,
     "broadcast": caching.broadcast,
+    "merge": evolving.merging,
+    "compare": evolving.comparing,
+    "datasource": evolving.datasource,
+    "read": evolving.reading,
     "search": cleaning.search,
     "beside": cleaning.beside,
     "threads": crowds.threads,

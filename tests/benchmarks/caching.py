@@ -230,4 +230,5 @@ def _copy(snapshot: Snapshot) -> Snapshot:
         snapshot.live,
         snapshot.retired,
         snapshot.counts,
+        snapshot.merges,
     )

@@ -61,3 +61,40 @@ def test_the_sql_notebook_uses_the_views_of_a_metastore(
     sql = Notebook(spark, file, location=schema_name, schema=fingerprint[:6]).run()
     assert sql.shown[0][0]["datasource"] == "visits"
     assert [row["segment_id"] for row in sql.shown[3]] == ["visits/2"]
+
+
+def test_the_notebook_on_schema_evolution_reads_the_files_that_it_wrote(
+    spark: SparkSession, location: str, tmp_path: Path
+) -> None:
+    file = ROOT / "notebooks" / "03_schema_evolution.py"
+    notebook = Notebook(spark, file, location=location, files=str(tmp_path / "files")).run()
+    segments, changes, columns, in_sql, read, narrower, upgraded, judged = notebook.shown
+    assert [len(rows) for rows in (segments, read, narrower)] == [3, 9, 9]
+    assert [(row["path"], row["change"], row["forward"]) for row in changes] == [
+        ("amount", "widened", False),
+        ("currency", "added nullable", True),
+    ]
+    paths = ["order_id", "amount", "currency", "lines", "lines.element.sku", "lines.element.qty"]
+    assert [row["path"] for row in columns] == paths
+    assert (columns[1]["type"], columns[1]["types"]) == ("bigint", {"int": 1, "bigint": 2})
+    assert {row["path"]: row["num_segments"] for row in in_sql} == {
+        row["path"]: row["segments"] for row in columns
+    }
+    assert [row["segment_id"] for row in read[::3]] == [
+        f"evolving/2024-01-0{day}" for day in (1, 2, 3)
+    ]
+    assert [row["amount"] for row in read] == [0, 10, 20] * 3
+    assert [row["currency"] for row in read] == [None] * 3 + ["EUR"] * 3 + [None] * 3
+    assert [row["lines"] is None for row in read] == [True] * 6 + [False] * 3
+    assert notebook.names["refused"].condition == "WOULD_LOSE"
+    assert set(narrower[0]) == {"order_id", "amount", "currency"}
+    assert upgraded == [{"order_id": 7, "amount": 70, "currency": None, "lines": None}]
+    assert {row["mode"]: row["allowed"] for row in judged} == {
+        "none": True,
+        "backward": True,
+        "backward_transitive": True,
+        "forward": True,
+        "forward_transitive": False,
+        "full": True,
+        "full_transitive": False,
+    }

@@ -435,3 +435,57 @@ def test_a_grace_is_understood_by_both_doors(strata: Strata, catalog: Catalog) -
     assert strata("cleanup", "--grace", "1h", job=True)[1]["facts"]["retired"] == 0
     (run,) = catalog.runs().collect()
     assert json.loads(run["arguments"])["grace"] == str(timedelta(hours=1))
+
+
+def test_schemas_are_compared_however_they_are_named(strata: Strata, manifest: str) -> None:
+    strata("init")
+    strata("publish", manifest)
+    old = "id BIGINT NOT NULL, price DECIMAL(10,2)"
+    code, answer = strata("diff", "orders", "id BIGINT, price DECIMAL(12,2), note STRING")
+    assert (code, answer["facts"]["compatible"]) == (0, "backward")
+    assert answer["tables"]["columns"] == [
+        {"sign": "~", "path": "id", "old": "bigint not null", "new": "bigint",
+         "change": "made nullable"},
+        {"sign": "~", "path": "price", "old": "decimal(10,2)", "new": "decimal(12,2)",
+         "change": "widened"},
+        {"sign": "+", "path": "note", "old": None, "new": "string", "change": "added nullable"},
+    ]  # fmt: skip
+    fingerprint = answer["facts"]["old"]
+    for side in ("orders/1", fingerprint[:8], fingerprint, "segment:orders/2", f"ddl:{old}"):
+        code, answer = strata("diff", side, "orders", "--all", "--as-of", "1")
+        assert (code, answer["facts"]["compatible"]) == (0, "full")
+        assert [row["sign"] for row in answer["tables"]["columns"]] == [" ", " "]
+    code, answer = strata("diff", "orders", "clicks", "--mode", "full")
+    assert (code, answer["found"], answer["facts"]["compatible"]) == (1, True, "backward")
+    assert answer["facts"]["breaks"][0].startswith("id was dropped required")
+    for side, condition in (
+        ("nothing", "NOT_IN_SNAPSHOT"),
+        ("orders/9", "NOT_IN_SNAPSHOT"),
+        ("fingerprint:beef", "UNKNOWN_SCHEMA"),
+        ("id BIGNIT", "INVALID_SCHEMA"),
+    ):
+        code, answer = strata("diff", side, "orders")
+        assert (code, answer["error"]["condition"]) == (2, condition)
+
+
+def test_the_columns_of_a_datasource_are_shown_with_where_they_are_from(
+    strata: Strata, manifest: str, tmp_path: Path
+) -> None:
+    strata("init")
+    strata("publish", manifest)
+    code, answer = strata("columns", "orders")
+    assert (code, answer["facts"]["segments"], answer["facts"]["schemas"]) == (0, 2, 1)
+    assert answer["tables"]["columns"][1] == {
+        "path": "price", "type": "decimal(10,2)", "nullable": True,
+        "types": {"decimal(10,2)": 2}, "schemas": 1, "segments": 2,
+    }  # fmt: skip
+    more = tmp_path / "more.csv"
+    more.write_text("segment_id,schema,num_rows\norders/3,price DOUBLE,1\n")
+    strata("publish", str(more))
+    code, answer = strata("columns", "orders")
+    assert (code, answer["found"]) == (1, True)
+    assert answer["tables"]["conflicts"] == [
+        {"path": "price", "types": ["decimal(10,2)", "double"], "kept": "decimal(10,2)"}
+    ]
+    code, answer = strata("columns", "orders", "--policy", "latest", "--as-of", "1")
+    assert (code, answer["found"]) == (0, False)

@@ -93,6 +93,15 @@ def test_the_readme_example_runs(spark: SparkSession, tmp_path: Path) -> None:
         exec(compile(snippet, f"README.md snippet {number + 1}", "exec"), names)
 
 
+def test_the_page_on_schemas_runs(spark: SparkSession, catalog: Catalog, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "schemas.md").read_text()
+    names = {"spark": spark, "catalog": catalog, "folder": str(tmp_path / "files")}
+    blocks = re.findall(r"^```python\n(.+?)^```$", page, re.DOTALL | re.MULTILINE)
+    assert len(blocks) >= 8
+    for number, code in enumerate(blocks):
+        exec(compile(code, f"schemas.md block {number + 1}", "exec"), names)
+
+
 def test_the_demo_runs(spark: SparkSession, tmp_path: Path, capsys) -> None:  # type: ignore[no-untyped-def]
     from catalog.cli.tour import tour
 

@@ -1,12 +1,15 @@
-"""The pages about the shell, the jobs and storage: what they say is what the code has."""
+"""The pages about the shell, jobs, storage and schemas: what they say is what the code has."""
 
 from __future__ import annotations
 
 import io
 import json
 import re
+import runpy
 import shlex
+from ast import Name, parse, walk
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,12 +24,15 @@ from catalog.cli.exits import Exit
 from catalog.cli.output import JsonFace
 from catalog.cli.parsers import job_parser, shell_parser
 from catalog.errors import InvalidInput
+from catalog.evolution.compatibility import RULES, Change, Mode
 from catalog.stats import Stats
 from catalog.table.runs import COLUMNS, Status
 
 ROOT = Path(__file__).parents[2]
-SHELL, JOBS, STORAGE = (ROOT / "docs" / f"{name}.md" for name in ("shell", "jobs", "storage"))
-PAGES = (SHELL, JOBS, ROOT / "README.md")
+SHELL, JOBS, STORAGE, SCHEMAS = DOCS = tuple(
+    ROOT / "docs" / f"{name}.md" for name in ("shell", "jobs", "storage", "schemas")
+)
+PAGES = (SHELL, JOBS, SCHEMAS, ROOT / "README.md")
 SCRIPTS = sorted(file.stem for file in (ROOT / "jobs").glob("*.py") if file.stem != "__init__")
 WHEN = datetime(2024, 1, 31, tzinfo=UTC)
 
@@ -184,7 +190,62 @@ def test_the_page_of_the_jobs_has_every_metric_and_alerts_use_no_other(tmp_path:
     assert used <= names
 
 
-@pytest.mark.parametrize("page", [SHELL, JOBS, STORAGE], ids=lambda page: page.name)
+# --- docs/schemas.md ------------------------------------------------------------------------------
+
+# A block of Python, marked if it needs Spark, and what it prints if that stands below it.
+_SNIPPET = re.compile(
+    r"^(<!-- needs a catalog -->\n)?```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?",
+    re.MULTILINE | re.DOTALL,
+)
+_OF_SPARK = {"spark", "catalog", "cache"}
+
+
+def test_the_python_of_the_page_on_schemas_runs_and_prints_what_the_page_says() -> None:
+    text = SCHEMAS.read_text(encoding="utf-8")
+    snippets = _SNIPPET.findall(text)
+    assert len(snippets) == len(blocks(SCHEMAS, "python"))
+    assert sum(not marked for marked, _, _ in snippets) > 6
+    names: dict[str, Any] = {}
+    for number, (marked, code, printed) in enumerate(snippets, 1):
+        tree = parse(code)
+        used = {node.id for node in walk(tree) if isinstance(node, Name)}
+        # Only what uses a catalog may be left out, and only that is.
+        assert bool(marked) == bool(used & _OF_SPARK), f"snippet {number}"
+        if not marked:
+            out = io.StringIO()
+            with redirect_stdout(out):
+                exec(compile(tree, f"{SCHEMAS.name}, snippet {number}", "exec"), names)
+            assert out.getvalue() == printed
+
+
+def test_the_page_on_schemas_has_every_kind_of_change_with_its_consequence() -> None:
+    section = SCHEMAS.read_text(encoding="utf-8").partition("| change | backward |")[2]
+    listed = section.partition("\n\n")[0].splitlines()[2:]
+    says = {True: "yes", False: "no"}
+    assert listed == [
+        f"| {kind} | {says[backward]} | {says[forward]} | {Change('c', kind).reason} |"
+        for kind, (backward, forward) in RULES.items()
+    ]
+
+
+def test_the_page_on_schemas_has_every_mode() -> None:
+    section = SCHEMAS.read_text(encoding="utf-8").partition("| mode |")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == [*Mode]
+
+
+def test_the_table_of_type_changes_is_what_the_script_writes() -> None:
+    script = runpy.run_path(str(ROOT / "docs" / "type_changes.py"))
+    page = SCHEMAS.read_text(encoding="utf-8")
+    assert script["table"]() in page
+    assert script["rewritten"](page) == page
+    with pytest.raises(ValueError, match="no place for the table"):
+        script["rewritten"]("")
+
+
+# --- all of them ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
 def test_python_and_json_in_the_pages_can_be_read(page: Path) -> None:
     for number, block in enumerate(blocks(page, "python")):
         compile(block, f"{page.name}, block {number}", "exec")
@@ -192,7 +253,7 @@ def test_python_and_json_in_the_pages_can_be_read(page: Path) -> None:
         json.loads(block)
 
 
-@pytest.mark.parametrize("page", [SHELL, JOBS, STORAGE], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
 def test_links_in_the_pages_lead_somewhere(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)\s]+)\)", text):

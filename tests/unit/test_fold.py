@@ -213,7 +213,7 @@ def test_a_row_that_a_version_deletes_and_inserts_unchanged_stays(order: int) ->
     assert sorted(changes.column("change").to_pylist()) == ["delete"] * 2 + ["insert"] * 2
     folded = fold(before, Position("t", 2, ""), changes)
     assert folded.snapshot.content() == before.content() | {"version": 2}
-    assert folded.snapshot.counts == {("d0", "f1"): 1}
+    assert folded.snapshot.counts == {"d0": {"f1": 1}}
     assert (folded.added, folded.removed, folded.changed) == (0, 0, 1)
 
 

@@ -1,6 +1,7 @@
 """Every word of the shell, in the order in which the help lists them."""
 
 from catalog.cli.command import Command
+from catalog.cli.commands.comparing import COLUMNS, DIFF
 from catalog.cli.commands.demo import DEMO
 from catalog.cli.commands.poll import POLL
 from catalog.cli.commands.reading import (
@@ -24,6 +25,8 @@ COMMANDS: tuple[Command, ...] = (
     SCHEMAS,
     SCHEMA_OF,
     DATASOURCES,
+    COLUMNS,
+    DIFF,
     HISTORY,
     RUNS,
     POLL,

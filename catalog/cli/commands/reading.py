@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from catalog.cli.answer import Answer, Table, fetch
 from catalog.cli.command import Access, Command, Work
-from catalog.cli.options import as_of, positive
+from catalog.cli.options import add_as_of, positive
 from catalog.errors import InvalidInput
 from catalog.table.location import identifier
 
@@ -27,19 +27,13 @@ def _add_limit(parser: ArgumentParser, default: int = LIMIT) -> None:
     )
 
 
-def _add_as_of(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--as-of", type=as_of, metavar="VERSION|TIME", help="the catalog as it was then"
-    )
-
-
 # --- segments -------------------------------------------------------------------------------------
 
 
 def _segments_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--datasource", help="only those of a datasource")
     parser.add_argument("--fingerprint", help="only those with this schema; a beginning will do")
-    _add_as_of(parser)
+    add_as_of(parser)
     _add_limit(parser)
 
 
@@ -83,7 +77,7 @@ def _schemas_arguments(parser: ArgumentParser) -> None:
     which.add_argument("--orphans", action="store_true", help="only those that nothing uses")
     which.add_argument("--retired", action="store_true", help="those on their way out")
     which.add_argument("--datasource", help="only those that a datasource uses")
-    _add_as_of(parser)
+    add_as_of(parser)
     _add_limit(parser)
 
 
@@ -120,7 +114,7 @@ SCHEMAS = Command(
 
 def _schema_of_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("segment_ids", nargs="+", metavar="SEGMENT", help="ids: datasource/name")
-    _add_as_of(parser)
+    add_as_of(parser)
 
 
 def _schema_of(work: Work) -> Answer:
@@ -155,7 +149,7 @@ SCHEMA_OF = Command(
 
 
 def _datasources_arguments(parser: ArgumentParser) -> None:
-    _add_as_of(parser)
+    add_as_of(parser)
     _add_limit(parser)
 
 

@@ -21,6 +21,8 @@ WORDS = [
     "schemas",
     "schema-of",
     "datasources",
+    "columns",
+    "diff",
     "history",
     "poll",
     "cleanup",

@@ -1,0 +1,68 @@
+"""A schema as people name it on a command line: fingerprint, segment, datasource or definition."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from catalog.errors import InvalidInput, NotInSnapshot, UnknownSchema
+from catalog.schema import Schema
+from catalog.schema.prefix import is_prefix
+
+if TYPE_CHECKING:
+    from catalog.catalog import Catalog
+
+_WORDS = ("fingerprint", "segment", "datasource", "ddl")
+HELP = (
+    "a fingerprint or its beginning, a segment (datasource/name), a datasource, or DDL; to be "
+    f"exact begin with {': or '.join(_WORDS)}:"
+)
+
+
+def schema_named(catalog: Catalog, text: str, as_of: int | datetime | None = None) -> Schema:
+    """The schema that a text means.
+
+    A text with a blank is a definition, one with a slash a segment, hex digits are a fingerprint
+    unless there is none such, and anything else is a datasource.
+    """
+    word, _, rest = text.partition(":")
+    # In DDL a colon may follow a name too, and then a blank.
+    if word in _WORDS and rest and (word == "ddl" or not rest[0].isspace()):
+        return _of(catalog, word, rest, as_of)
+    if any(character.isspace() for character in text.strip()) or text.lstrip().startswith("{"):
+        return _of(catalog, "ddl", text, as_of)
+    if "/" in text:
+        return _of(catalog, "segment", text, as_of)
+    if is_prefix(text):
+        try:
+            return catalog.schema(text, as_of)
+        except UnknownSchema:
+            pass  # a datasource may have such a name too
+    return _of(catalog, "datasource", text, as_of)
+
+
+def _of(catalog: Catalog, word: str, text: str, as_of: int | datetime | None) -> Schema:
+    if word == "fingerprint":
+        return catalog.schema(text, as_of)
+    if word == "ddl":
+        return Schema.of(text)
+    if word == "segment":
+        return _of_segment(catalog, text, as_of)
+    schema = catalog.datasource_schema(text, as_of=as_of).schema
+    if schema is None:
+        raise InvalidInput(f"No segment of datasource {text} has a known schema.", datasource=text)
+    return schema
+
+
+def _of_segment(catalog: Catalog, segment_id: str, as_of: int | datetime | None) -> Schema:
+    segments = catalog.segments(as_of).where(F.col("segment_id") == F.lit(segment_id))
+    rows = segments.select("fingerprint").collect()
+    if not rows:
+        raise NotInSnapshot(f"Segment {segment_id} is not in the catalog.", segment_id=segment_id)
+    if rows[0]["fingerprint"] is None:
+        raise NotInSnapshot(
+            f"Segment {segment_id} is published without a schema.", segment_id=segment_id
+        )
+    return catalog.schema(rows[0]["fingerprint"], as_of)

@@ -1,0 +1,28 @@
+"""What can be said of two schemas and done with their data; only DataFrames need a session."""
+
+from catalog.evolution.compatibility import (
+    Change,
+    Compatibility,
+    Judgement,
+    Mode,
+    compatibility,
+    judge,
+)
+from catalog.evolution.merge import Conflict, Merged, Policy, merge, merged, superior
+from catalog.evolution.upgrade import upgrade
+
+__all__ = [
+    "Change",
+    "Compatibility",
+    "Conflict",
+    "Judgement",
+    "Merged",
+    "Mode",
+    "Policy",
+    "compatibility",
+    "judge",
+    "merge",
+    "merged",
+    "superior",
+    "upgrade",
+]

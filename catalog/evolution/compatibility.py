@@ -1,0 +1,262 @@
+"""Whether readers and writers of two schemas can live together, with a reason for each column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructField, StructType
+
+from catalog.errors import InvalidInput
+from catalog.evolution.widening import widest
+from catalog.schema import Schema
+from catalog.schema.columns import type_text
+from catalog.schema.names import child, quote, shown
+
+_NESTED = (StructType, ArrayType, MapType)
+
+
+class Kind(StrEnum):
+    """What can happen to a column."""
+
+    ADDED_NULLABLE = "added nullable"
+    ADDED_REQUIRED = "added required"
+    DROPPED_NULLABLE = "dropped nullable"
+    DROPPED_REQUIRED = "dropped required"
+    WIDENED = "widened"
+    NARROWED = "narrowed"
+    MADE_NULLABLE = "made nullable"
+    MADE_REQUIRED = "made required"
+    RETYPED = "retyped"
+    RESPELLED = "respelled"
+
+
+# May a reader of the new schema read old data, and may a reader of the old schema read new data?
+RULES: dict[Kind, tuple[bool, bool]] = {
+    Kind.ADDED_NULLABLE: (True, True),
+    Kind.ADDED_REQUIRED: (False, True),
+    Kind.DROPPED_NULLABLE: (True, True),
+    Kind.DROPPED_REQUIRED: (True, False),
+    Kind.WIDENED: (True, False),
+    Kind.NARROWED: (False, True),
+    Kind.MADE_NULLABLE: (True, False),
+    Kind.MADE_REQUIRED: (False, True),
+    Kind.RETYPED: (False, False),
+    Kind.RESPELLED: (False, False),
+}
+
+_REASONS = {
+    Kind.ADDED_NULLABLE: "old data is read with nulls, old readers leave it out",
+    Kind.ADDED_REQUIRED: "old data has no value for it",
+    Kind.DROPPED_NULLABLE: "new readers leave it out, old readers read nulls",
+    Kind.DROPPED_REQUIRED: "old readers need a value that new data lacks",
+    Kind.WIDENED: "old readers may meet values that do not fit",
+    Kind.NARROWED: "old data may have values that do not fit",
+    Kind.MADE_NULLABLE: "old readers may meet nulls",
+    Kind.MADE_REQUIRED: "old data may have nulls",
+    Kind.RETYPED: "neither type holds the other's values",
+    Kind.RESPELLED: "the names differ only in case, and readers take columns by name",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What happened to one column.
+
+    `old` and `new` are its types, or its names if it was respelled; none where there is no such
+    column.
+    """
+
+    path: str
+    kind: Kind
+    old: str | None = None
+    new: str | None = None
+
+    @property
+    def backward(self) -> bool:
+        """Whether readers of the new schema can read old data."""
+        return RULES[self.kind][0]
+
+    @property
+    def forward(self) -> bool:
+        """Whether readers of the old schema can read new data."""
+        return RULES[self.kind][1]
+
+    @property
+    def reason(self) -> str:
+        """Why, in words."""
+        return _REASONS[self.kind]
+
+    def __str__(self) -> str:
+        return f"{shown(self.path)} was {self.kind}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Compatibility:
+    """What changed from one schema to another, and who can still read whose data."""
+
+    changes: tuple[Change, ...]
+
+    @property
+    def backward(self) -> bool:
+        """Whether readers of the new schema can read old data."""
+        return all(change.backward for change in self.changes)
+
+    @property
+    def forward(self) -> bool:
+        """Whether readers of the old schema can read new data."""
+        return all(change.forward for change in self.changes)
+
+    @property
+    def verdict(self) -> str:
+        """`full`, `backward`, `forward` or `none`."""
+        if self.backward:
+            return "full" if self.forward else "backward"
+        return "forward" if self.forward else "none"
+
+
+class Mode(StrEnum):
+    """How a new schema must get on with those before it; the transitive modes ask all of them."""
+
+    NONE = "none"
+    BACKWARD = "backward"
+    BACKWARD_TRANSITIVE = "backward_transitive"
+    FORWARD = "forward"
+    FORWARD_TRANSITIVE = "forward_transitive"
+    FULL = "full"
+    FULL_TRANSITIVE = "full_transitive"
+
+    @classmethod
+    def of(cls, name: str) -> Mode:
+        """The mode of this name."""
+        try:
+            return cls(name)
+        except ValueError:
+            known = ", ".join(cls)
+            raise InvalidInput(f"mode must be one of {known}, not {name!r}.", mode=name) from None
+
+    @property
+    def transitive(self) -> bool:
+        return self.value.endswith("_transitive")
+
+    def allows(self, change: Change) -> bool:
+        """Whether a change is acceptable in this mode."""
+        asked = self.value.removesuffix("_transitive")
+        backward = asked in ("backward", "full")
+        forward = asked in ("forward", "full")
+        return (change.backward or not backward) and (change.forward or not forward)
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """A change that a mode forbids, and the schema of the history that it breaks with."""
+
+    fingerprint: str
+    change: Change
+
+    def __str__(self) -> str:
+        return f"{self.change} (against {self.fingerprint[:8]})"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Whether a schema may follow a history, and what forbids it."""
+
+    mode: Mode
+    breaks: tuple[Break, ...]
+
+    @property
+    def ok(self) -> bool:
+        return not self.breaks
+
+
+def compatibility(old: Schema | str, new: Schema | str) -> Compatibility:
+    """What changed from `old` to `new`, column by column, and what that means for readers."""
+    first, second = Schema.of(old), Schema.of(new)
+    if first == second:
+        return Compatibility(())
+    return Compatibility(tuple(_structs(first.struct(), second.struct(), "")))
+
+
+def judge(new: Schema | str, history: Sequence[Schema | str], mode: str) -> Judgement:
+    """Whether `new` may follow a history, given from the oldest to the newest schema."""
+    chosen = Mode.of(mode)
+    if chosen is Mode.NONE:
+        return Judgement(chosen, ())
+    asked = history if chosen.transitive else history[-1:]
+    return Judgement(
+        chosen,
+        tuple(
+            Break(Schema.of(old).fingerprint, change)
+            for old in asked
+            for change in compatibility(old, new).changes
+            if not chosen.allows(change)
+        ),
+    )
+
+
+def _structs(old: StructType, new: StructType, path: str) -> Iterator[Change]:
+    before = {field.name.casefold(): field for field in old.fields}
+    for field in new.fields:
+        was = before.pop(field.name.casefold(), None)
+        here = child(path, field.name)
+        if was is None:
+            kind = Kind.ADDED_NULLABLE if field.nullable else Kind.ADDED_REQUIRED
+            yield Change(here, kind, None, type_text(field.dataType))
+        else:
+            yield from _fields(was, field, here)
+    for field in before.values():
+        kind = Kind.DROPPED_NULLABLE if field.nullable else Kind.DROPPED_REQUIRED
+        yield Change(child(path, field.name), kind, type_text(field.dataType), None)
+
+
+def _fields(old: StructField, new: StructField, path: str) -> Iterator[Change]:
+    if old.name != new.name:
+        yield Change(path, Kind.RESPELLED, quote(old.name), quote(new.name))
+    yield from _nullability(old.nullable, new.nullable, path, new.dataType)
+    yield from _types(old.dataType, new.dataType, path)
+
+
+def _nullability(old: bool, new: bool, path: str, kind: DataType) -> Iterator[Change]:
+    if old != new:
+        text = type_text(kind)
+        yield Change(path, Kind.MADE_NULLABLE if new else Kind.MADE_REQUIRED, text, text)
+
+
+def _types(old: DataType, new: DataType, path: str) -> Iterator[Change]:
+    if old is new:
+        return
+    if isinstance(old, StructType) and isinstance(new, StructType):
+        yield from _structs(old, new, path)
+    elif isinstance(old, ArrayType) and isinstance(new, ArrayType):
+        here = f"{path}.element"
+        yield from _nullability(old.containsNull, new.containsNull, here, new.elementType)
+        yield from _types(old.elementType, new.elementType, here)
+    elif isinstance(old, MapType) and isinstance(new, MapType):
+        yield from _types(old.keyType, new.keyType, f"{path}.key")
+        here = f"{path}.value"
+        yield from _nullability(old.valueContainsNull, new.valueContainsNull, here, new.valueType)
+        yield from _types(old.valueType, new.valueType, here)
+    else:
+        kind = _retyped(old, new)
+        if kind is not None:
+            yield Change(path, kind, type_text(old), type_text(new))
+
+
+def _retyped(old: DataType, new: DataType) -> Kind | None:
+    before, after = type_text(old), type_text(new)
+    if before == after:
+        return None
+    if isinstance(old, NullType):
+        return Kind.WIDENED
+    if isinstance(new, NullType):
+        return Kind.NARROWED
+    nested = isinstance(old, _NESTED) or isinstance(new, _NESTED)
+    common = None if nested else widest(old, new)
+    if common is None:
+        return Kind.RETYPED
+    held = type_text(common)
+    if held == after:
+        return Kind.WIDENED
+    return Kind.NARROWED if held == before else Kind.RETYPED

@@ -1,0 +1,211 @@
+"""The least schema that can hold the data of several, and the order that follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    NullType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from catalog.errors import InvalidInput, SchemaConflict
+from catalog.evolution.widening import widest
+from catalog.schema import Schema
+from catalog.schema.columns import type_text
+from catalog.schema.names import child, quote, shown
+
+_NESTED = (StructType, ArrayType, MapType)
+_NAMED = 5
+
+
+class Policy(StrEnum):
+    """What becomes of a column whose types have no common one."""
+
+    STRICT = "strict"
+    WIDEST = "widest"
+    LATEST = "latest"
+
+    @classmethod
+    def of(cls, name: str) -> Policy:
+        """The policy of this name."""
+        try:
+            return cls(name)
+        except ValueError:
+            raise InvalidInput(
+                f'policy must be "strict", "widest" or "latest", not {name!r}.', policy=name
+            ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A column that two schemas cannot share.
+
+    Attributes:
+        path: the column, by its names from the top.
+        seen: the types of the earlier and of the later schema; if they differ in the case of the
+            name only, both names.
+        kept: what the merge went on with: of the two the earlier (strict) or the later (latest),
+            or string (widest).
+    """
+
+    path: str
+    seen: tuple[str, str]
+    kept: str
+
+    def __str__(self) -> str:
+        earlier, later = map(shown, self.seen)
+        return f"{shown(self.path)}: {earlier} and {later} have no common type"
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling(Conflict):
+    """A column whose names in two schemas differ only in case, so that Spark sees one."""
+
+    def __str__(self) -> str:
+        earlier, later = map(shown, self.seen)
+        return f"{shown(self.path)}: {earlier} and {later} differ only in case"
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """A merge, and where it had to choose."""
+
+    schema: Schema
+    conflicts: tuple[Conflict, ...] = ()
+
+
+def merge(*schemas: Schema | str, policy: str = Policy.STRICT) -> Schema:
+    """The least schema that can hold the data of all of these.
+
+    A column that some of them lack may be null; columns stand in the order of their first
+    appearance. With the strict policy the result does not depend on the order of the schemas, but
+    for the order of its columns.
+
+    Args:
+        schemas: one or more, as schemas or as anything that `Schema.of` takes.
+        policy: for columns whose types have no common one: "strict" refuses, "widest" takes string,
+            "latest" takes the type of the later schema. `merged` says which columns those were.
+
+    Raises:
+        SchemaConflict: The policy is strict and a column has no common type.
+    """
+    chosen = Policy.of(policy)
+    done = merged(schemas, chosen)
+    if done.conflicts and chosen is Policy.STRICT:
+        raise conflict_error(done.conflicts)
+    return done.schema
+
+
+def merged(schemas: Iterable[Schema | str], policy: str = Policy.STRICT) -> Merged:
+    """Like `merge`, with the conflicts as a result: the strict policy then keeps the earlier type.
+
+    What is in conflict never hides the columns that do merge.
+    """
+    given = [Schema.of(each) for each in schemas]
+    if not given:
+        raise InvalidInput("merge takes at least one schema.")
+    if all(each is given[0] for each in given):
+        return Merged(given[0])
+    return extended(Merged(given[0]), given[1:], Policy.of(policy))
+
+
+def extended(done: Merged, more: Iterable[Schema], policy: Policy) -> Merged:
+    """A merge that goes on with more schemas; it costs what they cost."""
+    joining = _Joining(policy)
+    struct = done.schema.struct()
+    for schema in more:
+        struct = joining.structs(struct, schema.struct(), "")
+    # The same column may be in conflict with one schema after another.
+    conflicts = dict.fromkeys((*done.conflicts, *joining.conflicts))
+    result = Schema.of(struct)
+    # Equal schemas may differ in comments and order; the first one has set those.
+    return Merged(done.schema if result.json == done.schema.json else result, tuple(conflicts))
+
+
+def superior(a: Schema | str, b: Schema | str) -> bool:
+    """Whether `a` can hold whatever `b` can: merging `b` into it leaves it as it is."""
+    first, second = Schema.of(a), Schema.of(b)
+    if first == second:
+        return True
+    done = merged([first, second])
+    return not done.conflicts and done.schema == first
+
+
+def conflict_error(conflicts: tuple[Conflict, ...]) -> SchemaConflict:
+    """The error for columns that do not merge."""
+    named = "; ".join(map(str, conflicts[:_NAMED]))
+    more = f"; and {len(conflicts) - _NAMED} more" if len(conflicts) > _NAMED else ""
+    return SchemaConflict(
+        f"The schemas do not merge: {named}{more}. Rename a column, or merge with policy "
+        '"widest" or "latest".',
+        conflicts=[
+            {"path": each.path, "seen": list(each.seen), "kept": each.kept} for each in conflicts
+        ],
+    )
+
+
+class _Joining:
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self.conflicts: list[Conflict] = []
+
+    def structs(self, a: StructType, b: StructType, path: str) -> StructType:
+        theirs = {field.name.casefold(): field for field in b.fields}
+        fields = [self._field(field, theirs.pop(field.name.casefold(), None), path) for field in a]
+        fields += [_optional(field) for field in theirs.values()]
+        return StructType(fields)
+
+    def _field(self, a: StructField, b: StructField | None, path: str) -> StructField:
+        if b is None:
+            return _optional(a)
+        name = a.name
+        if b.name != name:
+            name = b.name if self._policy is Policy.LATEST else name
+            seen = (quote(a.name), quote(b.name))
+            self.conflicts.append(Spelling(child(path, a.name), seen, quote(name)))
+        kind = self._types(a.dataType, b.dataType, path, a.name)
+        nullable = a.nullable or b.nullable
+        metadata = {**b.metadata, **a.metadata}
+        if (name, nullable, metadata) == (a.name, a.nullable, a.metadata) and kind is a.dataType:
+            return a
+        return StructField(name, kind, nullable, metadata)
+
+    def _types(self, a: DataType, b: DataType, path: str, name: str | None = None) -> DataType:
+        """The join of two types of the column `name` at `path`, or of what is at `path` itself."""
+        if a is b:  # most columns; paths are made only where they are needed
+            return a
+        here = path if name is None else child(path, name)
+        if isinstance(a, NullType):
+            return b
+        if isinstance(b, NullType):
+            return a
+        if isinstance(a, StructType) and isinstance(b, StructType):
+            return self.structs(a, b, here)
+        if isinstance(a, ArrayType) and isinstance(b, ArrayType):
+            element = self._types(a.elementType, b.elementType, f"{here}.element")
+            return ArrayType(element, a.containsNull or b.containsNull)
+        if isinstance(a, MapType) and isinstance(b, MapType):
+            key = self._types(a.keyType, b.keyType, f"{here}.key")
+            value = self._types(a.valueType, b.valueType, f"{here}.value")
+            return MapType(key, value, a.valueContainsNull or b.valueContainsNull)
+        common = None if isinstance(a, _NESTED) or isinstance(b, _NESTED) else widest(a, b)
+        return self._conflicting(a, b, here) if common is None else common
+
+    def _conflicting(self, a: DataType, b: DataType, path: str) -> DataType:
+        kept = {Policy.STRICT: a, Policy.WIDEST: StringType(), Policy.LATEST: b}[self._policy]
+        self.conflicts.append(Conflict(path, (type_text(a), type_text(b)), type_text(kept)))
+        return kept
+
+
+def _optional(field: StructField) -> StructField:
+    if field.nullable:
+        return field
+    return StructField(field.name, field.dataType, True, field.metadata)

@@ -1,0 +1,68 @@
+"""Projections as Spark SQL: one expression for each column of the target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+
+from catalog.evolution.projection import (
+    Cast,
+    Elements,
+    Entries,
+    Field,
+    Fields,
+    Fill,
+    How,
+    Keep,
+    stored,
+)
+from catalog.schema.names import quote
+from catalog.table.location import identifier, literal
+
+
+def expressions(fields: Iterable[Field]) -> list[str]:
+    """What a SELECT over the data lists, with the names of the target."""
+    return [f"{_field(field, '')} AS {identifier(field.name)}" for field in fields]
+
+
+def type_sql(kind: DataType) -> str:
+    """A type as CAST takes it; a char or a varchar is a string in a DataFrame."""
+    if isinstance(kind, StructType):
+        inner = (f"{quote(field.name)}:{type_sql(field.dataType)}" for field in kind.fields)
+        return f"struct<{','.join(inner)}>"
+    if isinstance(kind, ArrayType):
+        return f"array<{type_sql(kind.elementType)}>"
+    if isinstance(kind, MapType):
+        return f"map<{type_sql(kind.keyType)},{type_sql(kind.valueType)}>"
+    return stored(kind)
+
+
+def _field(field: Field, parent: str, depth: int = 0) -> str:
+    name = identifier(field.source or field.name)
+    return _value(field.how, f"{parent}.{name}" if parent else name, depth)
+
+
+def _value(how: How, value: str, depth: int) -> str:
+    """The expression that makes a value; `depth` keeps the variables of nested lambdas apart."""
+    match how:
+        case Keep():
+            return value
+        case Cast(to):
+            return f"CAST({value} AS {type_sql(to)})"
+        case Fill(to):
+            return f"CAST(NULL AS {type_sql(to)})"
+        case Fields(fields, nullable):
+            pairs = (f"{literal(f.name)}, {_field(f, value, depth)}" for f in fields)
+            made = f"named_struct({', '.join(pairs)})"
+            return f"IF({value} IS NULL, NULL, {made})" if nullable else made
+        case Elements(element):
+            each = f"x{depth}"
+            return f"transform({value}, {each} -> {_value(element, each, depth + 1)})"
+        case Entries(key, entry):
+            each = f"x{depth}"
+            made = (
+                f"struct({_value(key, each + '.key', depth + 1)} AS key, "
+                f"{_value(entry, each + '.value', depth + 1)} AS value)"
+            )
+            return f"map_from_entries(transform(map_entries({value}), {each} -> {made}))"

@@ -1,0 +1,216 @@
+"""What can be asked of a catalog: schemas, datasources and their data, caches, promises."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+from catalog.cache.cache import Cache
+from catalog.cache.datasource import DatasourceSchema
+from catalog.cache.loader import Loader, only
+from catalog.datasources import combined_schemas, frame_of
+from catalog.errors import InvalidInput, NotInSnapshot
+from catalog.evolution.merge import Policy
+from catalog.evolution.projection import OnLoss
+from catalog.frames import AsOf, Frames
+from catalog.progress import Progress, silent
+from catalog.read.reader import Reader, Request
+from catalog.read.selection import Where
+from catalog.registry import Registry
+from catalog.schema import Schema
+from catalog.schema.prefix import MAX_DIGITS, is_prefix, resolve_prefix
+from catalog.schema.stored import read_stored
+from catalog.stats import Stats, stats_of
+from catalog.table.layout import bucket_of
+from catalog.table.location import Location, literal
+from catalog.table.opening import Opened
+from catalog.table.store import Store
+from catalog.verify import Verifier, VerifyReport
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+
+class Inquiry(Frames):
+    """The verbs of `Catalog` that only read."""
+
+    def __init__(self, spark: SparkSession, store: Store, opened: Opened) -> None:
+        self._spark = spark
+        self._store = store
+        self._opened = opened
+        self._caches: WeakSet[Cache] = WeakSet()
+        self._registry = Registry(lambda names: self._payloads(names, None), self._held_schema)
+
+    @property
+    def location(self) -> Location:
+        """Where the catalog is, under the one path that it is written by."""
+        return self._opened.location
+
+    @property
+    def version(self) -> int:
+        """The newest version of the table."""
+        return self._store.head().version
+
+    def stats(self, *, version: int | None = None) -> Stats:
+        """The catalog in figures, at the newest version or another."""
+        return stats_of(self._store, self._store.version_as_of(version))
+
+    def cache(self, *, datasources: Sequence[str] | None = None, load: bool = True) -> Cache:
+        """A snapshot in memory for lookups, of everything or of some datasources.
+
+        With `load=False` nothing is read yet; lookups raise `NotLoaded` until a poll or reload.
+        """
+        if isinstance(datasources, str):
+            raise InvalidInput(
+                f"datasources takes a list; for one write [{datasources!r}].",
+                datasources=datasources,
+            )
+        loader = Loader(self._store, self._opened.segment_buckets, only(datasources))
+        cache = Cache(self._spark, loader)
+        self._caches.add(cache)
+        if load:
+            cache.reload()
+        return cache
+
+    def schema(self, beginning: str, as_of: AsOf = None) -> Schema:
+        """The schema with this fingerprint, or with any unique beginning of it.
+
+        A whole fingerprint is looked up in memory first; callers that have to wait share a load.
+        """
+        wanted = beginning.lower()
+        if len(wanted) == MAX_DIGITS:
+            name = resolve_prefix(wanted, [wanted])
+            return self._registry.many([name], lambda missing: self._payloads(missing, as_of))[name]
+        shape = resolve_prefix(wanted, [wanted.ljust(MAX_DIGITS, "0")])[: len(wanted)]
+        begins = f"startswith(key, {literal(shape)})"
+        found = self._store.definitions(self._store.version_as_of(as_of), begins, limit=6)
+        fingerprint = resolve_prefix(beginning, found)
+        schema = read_stored(fingerprint, found[fingerprint].payload)
+        self._registry.learn(schema)
+        return schema
+
+    def read(
+        self,
+        datasource: str,
+        *,
+        schema: Schema | str | StructType | None = None,
+        as_of: AsOf = None,
+        where: Where = None,
+        policy: str = Policy.STRICT,
+        on_loss: str = OnLoss.REFUSE,
+        format: str | None = None,
+        options: Mapping[str, str] | None = None,
+        segment_id: str | None = None,
+    ) -> DataFrame:
+        """A frame over the data of a datasource's segments, whatever their schemas.
+
+        The files of each schema are read as such and given in the wanted one: columns are found by
+        name, cast, and filled with null. The frame stays at the version at which it was made.
+
+        Args:
+            datasource: its name.
+            schema: the schema to give the data in: a fingerprint or any unique beginning of one, or
+                a definition. If not given, the merge of all schemas of the datasource. Columns that
+                it lacks are left out.
+            as_of: the catalog as of a version or a time.
+            where: only segments that overlap an interval `(from, until)`, or that fulfil a
+                condition on the columns of the view `segments`. Rows are chosen by `.where` on the
+                frame; that reaches the files.
+            policy: what to do about columns whose types have no common one, see `merge`.
+            on_loss: "refuse" what would not fit the schema, or read it as "null".
+            format: the format of locations that do not say theirs: parquet, orc, json, csv, delta.
+            options: for Spark's reader.
+            segment_id: the name of a column for the id of the segment that a row is from.
+
+        Raises:
+            WouldLose: Values of a column might not fit the schema.
+            SchemaConflict: The schemas do not merge and the policy is strict.
+            Unreadable: A segment has no location, no schema, or a format that is not known.
+        """
+        wanted = self._definition(schema) if isinstance(schema, str) else schema
+        request = Request(
+            datasource,
+            self._store.version_as_of(as_of),
+            None if wanted is None else Schema.of(wanted),
+            where,
+            Policy.of(policy),
+            OnLoss.of(on_loss),
+            format,
+            options,
+            segment_id,
+        )
+        reader = Reader(self._spark, self._store, self._opened.segment_buckets, self._registry)
+        return reader.read(request)
+
+    def datasource_schema(
+        self, datasource: str, *, as_of: AsOf = None, policy: str = Policy.STRICT
+    ) -> DatasourceSchema:
+        """The merge of the schemas of a datasource's segments, with where each column is from.
+
+        For repeated questions there is the same on a cache.
+        """
+        bucket = bucket_of(datasource, self._opened.segment_buckets)
+        condition = f"bucket = {bucket} AND datasource = {literal(datasource)}"
+        version = self._store.version_as_of(as_of)
+        found = self._combined(version, policy, condition)
+        if not found:
+            raise NotInSnapshot(
+                f"Datasource {datasource} has no segments at version {version}.",
+                datasource=datasource,
+                version=version,
+            )
+        return found[0]
+
+    def datasource_schemas(self, as_of: AsOf = None, policy: str = Policy.STRICT) -> DataFrame:
+        """The schemas of all datasources as a frame, each the merge of its segments' schemas.
+
+        Columns: datasource, fingerprint, ddl, num_columns, num_schemas, num_segments and conflicts.
+        """
+        version = self._store.version_as_of(as_of)
+        return frame_of(self._spark, self._combined(version, policy))
+
+    def verify(
+        self,
+        *,
+        version: int | None = None,
+        since: int | None = None,
+        progress: Progress = silent,
+    ) -> VerifyReport:
+        """Checks the promises I1 to I6.
+
+        Args:
+            version: the version to check; the newest if not given.
+            since: check every version from this one on too, by one replay of the change feed.
+            progress: is told of each check.
+        """
+        last = self._store.version_as_of(version)
+        if since is not None:
+            self._store.version_as_of(since)
+            if since > last:
+                raise InvalidInput(f"since {since} is after version {last}.", since=since)
+        verifier = Verifier(self._store, self._opened.segment_buckets, progress)
+        return verifier.verify(last, since)
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _definition(self, text: str) -> Schema:
+        """A schema that is named by its fingerprint or written out."""
+        return self.schema(text) if is_prefix(text) else Schema.of(text)
+
+    def _combined(
+        self, version: int, policy: str, segments: str = "true"
+    ) -> list[DatasourceSchema]:
+        return combined_schemas(self._store, version, self._registry, Policy.of(policy), segments)
+
+    def _payloads(self, fingerprints: Sequence[str], as_of: AsOf) -> dict[str, str]:
+        return self._store.payloads_of(fingerprints, self._store.version_as_of(as_of))
+
+    def _held_schema(self, fingerprint: str) -> Schema | None:
+        """The schema if the snapshot of a cache holds it."""
+        for cache in list(self._caches):
+            schema = cache.find_schema(fingerprint)
+            if schema is not None:
+                return schema
+        return None

@@ -1,0 +1,1 @@
+"""Reading a datasource: from segments to one frame, whatever their schemas."""

@@ -1,0 +1,76 @@
+"""Which format the data at a location has, as far as the location says so."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+# Spark's own way to name files in SQL: parquet.`/data/x`.
+_NAMED = re.compile(r"(?P<format>[a-z]+)\.`(?P<path>.+)`", re.DOTALL)
+_PINNED = re.compile(r"(?P<path>.+)@v(?P<version>\d+)", re.DOTALL)
+_WILD = re.compile(r"[{}\[\]*?\\]")
+_COMPRESSED = (".gz", ".bz2", ".zst", ".snappy", ".deflate", ".lz4", ".xz")
+_SUFFIXES = {
+    ".parquet": "parquet",
+    ".orc": "orc",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".csv": "csv",
+    ".delta": "delta",
+}
+FORMATS = ("parquet", "orc", "json", "csv", "delta")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where data is, and how it is to be read.
+
+    Attributes:
+        path: the path as Spark takes it.
+        format: one of Spark's formats; none if neither the location nor the caller says.
+        version: the version of a Delta table that is meant; none for the newest.
+    """
+
+    path: str
+    format: str | None
+    version: int | None = None
+
+
+def place_of(location: str, default: str | None = None) -> Place:
+    """The place that a location means.
+
+    A location is a path with a telling suffix (`…/x.parquet`, `…/x.json.gz`), or names its format
+    as Spark SQL does (``orc.`/data/x` ``). A Delta table may be pinned by `@v12`.
+    """
+    named = _NAMED.fullmatch(location)
+    path, form = (named["path"], named["format"]) if named else (location, None)
+    pinned = _PINNED.fullmatch(path)
+    bare = pinned["path"] if pinned else path
+    form = form or _by_suffix(bare) or default
+    if form == "delta" and pinned:
+        return Place(bare, form, int(pinned["version"]))
+    return Place(path, form)
+
+
+def _by_suffix(path: str) -> str | None:
+    name = path.rstrip("/").rpartition("/")[2].lower()
+    for suffix in _COMPRESSED:
+        name = name.removesuffix(suffix)
+    return next((form for suffix, form in _SUFFIXES.items() if name.endswith(suffix)), None)
+
+
+def escaped(path: str) -> str:
+    """The path as Spark's reader takes it, which would read some characters as wildcards."""
+    return _WILD.sub(r"\\\g<0>", path)
+
+
+def key_of(path: str) -> str:
+    """The path without scheme, host and trailing slash: what Spark's file paths are compared by."""
+    parts = urlsplit(path)
+    # A name may hold a colon, a percent sign, # or ? of its own: nothing in a path is escaped.
+    has_scheme = bool(parts.scheme) and path[len(parts.scheme) + 1 :].startswith("/")
+    rest = path[len(parts.scheme) + 1 :] if has_scheme else path
+    bare = rest[2 + len(parts.netloc) :] if has_scheme and rest.startswith("//") else rest
+    return re.sub("/+", "/", bare).rstrip("/")
