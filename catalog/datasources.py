@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from catalog.cache.datasource import DatasourceSchema, Merges
-from catalog.errors import UnknownSchema
+from catalog.errors import InvalidSchema, UnknownSchema
 from catalog.evolution.merge import Policy
 from catalog.registry import Registry
 from catalog.schema.stored import read_stored
@@ -57,14 +57,20 @@ def combine(
             fingerprint=missing[0],
             version=version,
         )
-    for name, definition in stored.items():
-        if registry.find(name) is None:
-            registry.learn(read_stored(name, definition.payload))
+    # As they are stored there: published anew, a schema may have another order of columns.
+    schemas = {name: read_stored(name, found.payload) for name, found in stored.items()}
+    for schema in schemas.values():
+        registry.learn(schema)
     merges, combined = Merges(), []
     for datasource, by_name in sorted(counts.items()):
-        known = [name for name in by_name if name is not None]
-        order = tuple(sorted(known, key=lambda name: (stored[name].published_micros, name)))
-        merge = merges.of(datasource, order, policy, registry.get)
+        stamps = [(stored[name].published_micros, name) for name in by_name if name is not None]
+        try:
+            merge = merges.of(datasource, stamps, policy, schemas.__getitem__)
+        except InvalidSchema as error:
+            raise InvalidSchema(
+                f"The schemas of datasource {datasource} have no merge: {error.message}.",
+                datasource=datasource,
+            ) from error
         combined.append(DatasourceSchema(datasource, policy, merge, by_name))
     return combined
 

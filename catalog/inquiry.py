@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
-from weakref import WeakSet
 
 from catalog.cache.cache import Cache
 from catalog.cache.datasource import DatasourceSchema
+from catalog.cache.holders import Caches
 from catalog.cache.loader import Loader, only
 from catalog.datasources import combined_schemas, frame_of
 from catalog.errors import InvalidInput, NotInSnapshot
@@ -40,8 +40,8 @@ class Inquiry(Frames):
         self._spark = spark
         self._store = store
         self._opened = opened
-        self._caches: WeakSet[Cache] = WeakSet()
-        self._registry = Registry(lambda names: self._payloads(names, None), self._held_schema)
+        self._caches = Caches()
+        self._registry = Registry(lambda names: self._payloads(names, None), self._caches)
 
     @property
     def location(self) -> Location:
@@ -129,7 +129,7 @@ class Inquiry(Frames):
             SchemaConflict: The schemas do not merge and the policy is strict.
             Unreadable: A segment has no location, no schema, or a format that is not known.
         """
-        wanted = self._definition(schema) if isinstance(schema, str) else schema
+        wanted = self._definition(schema, as_of) if isinstance(schema, str) else schema
         request = Request(
             datasource,
             self._store.version_as_of(as_of),
@@ -195,9 +195,9 @@ class Inquiry(Frames):
 
     # --- inside -----------------------------------------------------------------------------------
 
-    def _definition(self, text: str) -> Schema:
+    def _definition(self, text: str, as_of: AsOf) -> Schema:
         """A schema that is named by its fingerprint or written out."""
-        return self.schema(text) if is_prefix(text) else Schema.of(text)
+        return self.schema(text, as_of) if is_prefix(text) else Schema.of(text)
 
     def _combined(
         self, version: int, policy: str, segments: str = "true"
@@ -206,11 +206,3 @@ class Inquiry(Frames):
 
     def _payloads(self, fingerprints: Sequence[str], as_of: AsOf) -> dict[str, str]:
         return self._store.payloads_of(fingerprints, self._store.version_as_of(as_of))
-
-    def _held_schema(self, fingerprint: str) -> Schema | None:
-        """The schema if the snapshot of a cache holds it."""
-        for cache in list(self._caches):
-            schema = cache.find_schema(fingerprint)
-            if schema is not None:
-                return schema
-        return None

@@ -6,8 +6,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from typing import Protocol
 
-from catalog.errors import LoadInterrupted, UnknownSchema
+from catalog.errors import CatalogError, LoadInterrupted, UnknownSchema
 from catalog.schema import Schema
 from catalog.schema.stored import read_stored
 
@@ -15,11 +16,26 @@ KEEP = 600.0
 _AGAIN = "The load that this call waited for was interrupted; call again."
 
 Load = Callable[[Sequence[str]], Mapping[str, str]]
-Held = Callable[[str], Schema | None]
 
 
-def _nowhere(fingerprint: str) -> Schema | None:
-    return None
+class Holders(Protocol):
+    """Who else has schemas in memory, such as the snapshots of caches."""
+
+    def holds(self, fingerprint: str) -> bool:
+        """Whether one of them has the schema; never slow."""
+
+    def held(self, fingerprint: str) -> Schema | None:
+        """The schema, if one of them has it."""
+
+
+class Nobody:
+    """Nobody else has any."""
+
+    def holds(self, fingerprint: str) -> bool:
+        return False
+
+    def held(self, fingerprint: str) -> Schema | None:
+        return None
 
 
 class Registry:
@@ -28,26 +44,27 @@ class Registry:
     - Callers that want the same schema at one time share a load, and its failure; the next caller
       tries again.
     - What was loaded is believed only if it has the fingerprint that was asked for.
-    - A schema that nobody asked for in a while is forgotten, unless a snapshot holds it.
+    - A schema that nobody asked for in a while is forgotten, unless somebody else holds it.
     """
 
     def __init__(
         self,
         load: Load,
-        held: Held = _nowhere,
+        others: Holders | None = None,
         keep: float = KEEP,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Args:
         load: gives the payloads of those fingerprints that there are, in one query.
-        held: gives a schema that somebody else has in memory, such as a cache's snapshot.
+        others: who else has schemas in memory.
         keep: after how many seconds a schema that nobody asks for is forgotten.
         clock: seconds that only go forward.
         """
         self._load = load
-        self._held = held
+        self._others = others or Nobody()
         self._keep = keep
         self._clock = clock
+        # Nothing is parsed and nobody is asked while it is held.
         self._guard = threading.Lock()
         self._known: dict[str, tuple[Schema, float]] = {}
         self._loading: dict[str, Future[Schema]] = {}
@@ -70,12 +87,45 @@ class Registry:
 
         `load` takes the place of the usual one, for who looks for them at an earlier version.
         """
-        wanted = dict.fromkeys(fingerprints)
+        wanted = tuple(dict.fromkeys(fingerprints))
+        self._sweep()
+        for fingerprint in wanted:
+            if self.find(fingerprint) is None:
+                schema = self._others.held(fingerprint)
+                if schema is not None:
+                    self.learn(schema)
+        found, mine, theirs = self._claim(wanted)
+        if mine:
+            self._fetch(mine, load or self._load)
+        for fingerprint, future in mine.items():
+            found[fingerprint] = future.result()
+        for fingerprint, future in theirs.items():
+            try:
+                found[fingerprint] = future.result()
+            except UnknownSchema:
+                # Others may have looked at a version that does not have it.
+                found |= self.many([fingerprint], load)
+        return {fingerprint: found[fingerprint] for fingerprint in wanted}
+
+    def find(self, fingerprint: str) -> Schema | None:
+        """The schema if it is in memory here; never waits."""
+        with self._guard:
+            return self._remembered(fingerprint)
+
+    def learn(self, schema: Schema) -> None:
+        """Remembers a schema that came another way; a load of it that is under way is over."""
+        fingerprint = schema.fingerprint
+        with self._guard:
+            self._settle(fingerprint, schema)
+
+    def _claim(
+        self, wanted: Sequence[str]
+    ) -> tuple[dict[str, Schema], dict[str, Future[Schema]], dict[str, Future[Schema]]]:
+        """What is known, what this caller has to load, and what others are loading."""
         found: dict[str, Schema] = {}
         mine: dict[str, Future[Schema]] = {}
         theirs: dict[str, Future[Schema]] = {}
         with self._guard:
-            self._sweep()
             for fingerprint in wanted:
                 schema = self._remembered(fingerprint)
                 if schema is not None:
@@ -84,28 +134,14 @@ class Registry:
                     theirs[fingerprint] = self._loading[fingerprint]
                 else:
                     mine[fingerprint] = self._loading[fingerprint] = Future()
-        if mine:
-            self._fetch(mine, load or self._load)
-        for fingerprint, future in {**mine, **theirs}.items():
-            found[fingerprint] = future.result()
-        return {fingerprint: found[fingerprint] for fingerprint in wanted}
-
-    def find(self, fingerprint: str) -> Schema | None:
-        """The schema if it is in memory; never waits."""
-        with self._guard:
-            return self._remembered(fingerprint)
-
-    def learn(self, schema: Schema) -> None:
-        """Remembers a schema that came another way; a load of it that is under way is over."""
-        with self._guard:
-            self._settle(schema.fingerprint, schema)
+        return found, mine, theirs
 
     def _remembered(self, fingerprint: str) -> Schema | None:
         entry = self._known.get(fingerprint)
-        schema = self._held(fingerprint) if entry is None else entry[0]
-        if schema is not None:
-            self._known[fingerprint] = (schema, self._clock())
-        return schema
+        if entry is None:
+            return None
+        self._known[fingerprint] = (entry[0], self._clock())
+        return entry[0]
 
     def _settle(self, fingerprint: str, schema: Schema) -> None:
         self._known[fingerprint] = (schema, self._clock())
@@ -114,25 +150,20 @@ class Registry:
             waiting.set_result(schema)
 
     def _fetch(self, mine: Mapping[str, Future[Schema]], load: Load) -> None:
+        """Loads schemas; whatever happens, nobody is left waiting."""
         try:
             payloads = load(tuple(mine))
+            for fingerprint, future in mine.items():
+                try:
+                    self._arrive(fingerprint, future, _read(fingerprint, payloads))
+                except CatalogError as error:
+                    self._fail(fingerprint, future, error)
         except BaseException as error:
             # Who waits must not be told of an interrupt that was not meant for them.
             told = error if isinstance(error, Exception) else LoadInterrupted(_AGAIN)
             for fingerprint, future in mine.items():
                 self._fail(fingerprint, future, told)
             raise
-        for fingerprint, future in mine.items():
-            try:
-                if fingerprint not in payloads:
-                    raise UnknownSchema(
-                        f"No schema has the fingerprint {fingerprint}.", fingerprint=fingerprint
-                    )
-                schema = read_stored(fingerprint, payloads[fingerprint])
-            except Exception as error:
-                self._fail(fingerprint, future, error)
-            else:
-                self._arrive(fingerprint, future, schema)
 
     def _arrive(self, fingerprint: str, future: Future[Schema], schema: Schema) -> None:
         with self._guard:
@@ -152,6 +183,17 @@ class Registry:
         if now - self._swept < self._keep / 2:
             return
         self._swept = now
-        for fingerprint, (_, used) in list(self._known.items()):
-            if now - used >= self._keep and self._held(fingerprint) is None:
-                del self._known[fingerprint]
+        with self._guard:
+            old = [name for name, (_, used) in self._known.items() if now - used >= self._keep]
+        for fingerprint in old:
+            if not self._others.holds(fingerprint):
+                with self._guard:
+                    self._known.pop(fingerprint, None)
+
+
+def _read(fingerprint: str, payloads: Mapping[str, str]) -> Schema:
+    if fingerprint not in payloads:
+        raise UnknownSchema(
+            f"No schema has the fingerprint {fingerprint}.", fingerprint=fingerprint
+        )
+    return read_stored(fingerprint, payloads[fingerprint])

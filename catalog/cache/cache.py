@@ -68,6 +68,11 @@ class Cache(Answers):
         """The table version that lookups answer from."""
         return self.snapshot.version
 
+    def holds(self, fingerprint: str) -> bool:
+        """Whether the snapshot has the schema with this whole fingerprint."""
+        snapshot = self._snapshot
+        return snapshot is not None and snapshot.holds(fingerprint)
+
     def find_schema(self, fingerprint: str) -> Schema | None:
         """The schema if the snapshot holds it; none if not, or if nothing is loaded yet."""
         snapshot = self._snapshot

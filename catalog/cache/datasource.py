@@ -5,15 +5,16 @@ It follows from how many segments have which schema, so its cost follows schemas
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from catalog.evolution.merge import Conflict, Merged, Policy, extended, merged
 from catalog.schema import Column, Schema
+from catalog.schema.names import folded
 
-# path without case -> type -> the schemas that have the column with this type
-Sources = Mapping[str, Mapping[str, Sequence[str]]]
+# names without case -> type -> the schemas that have the column with this type
+Sources = Mapping[tuple[str, ...], Mapping[str, Sequence[str]]]
 
 
 @dataclass(frozen=True)
@@ -45,21 +46,31 @@ class DatasourceColumn:
         return self.column.nullable
 
 
+# When a schema was published, and its fingerprint; published anew, its columns may be in another
+# order.
+Stamp = tuple[int, str]
+
+
 @dataclass(frozen=True)
 class Combined:
     """Schemas in the order of their publication, merged."""
 
-    order: tuple[str, ...]
+    stamps: tuple[Stamp, ...]
     schemas: tuple[Schema, ...]
     merged: Merged | None
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The fingerprints."""
+        return tuple(name for _, name in self.stamps)
 
     @cached_property
     def sources(self) -> Sources:
         """Which schemas have a column, by its types."""
-        found: dict[str, dict[str, list[str]]] = {}
+        found: dict[tuple[str, ...], dict[str, list[str]]] = {}
         for fingerprint, schema in zip(self.order, self.schemas, strict=True):
             for column in schema.columns:
-                types = found.setdefault(column.path.casefold(), {})
+                types = found.setdefault(folded(column.path), {})
                 types.setdefault(column.type, []).append(fingerprint)
         return found
 
@@ -73,21 +84,23 @@ class Merges:
     def of(
         self,
         datasource: str,
-        order: tuple[str, ...],
+        published: Iterable[Stamp],
         policy: Policy,
         schema: Callable[[str], Schema],
     ) -> Combined:
         """The merge of these schemas; if the last one was of the first of them, it goes on."""
+        stamps = tuple(sorted(published))
         last = self._last.get((datasource, policy))
-        if last is not None and last.order == order:
+        if last is not None and last.stamps == stamps:
             return last
-        if last is not None and last.merged is not None and order[: len(last.order)] == last.order:
-            more = tuple(map(schema, order[len(last.order) :]))
+        done = 0 if last is None else len(last.stamps)
+        if last is not None and last.merged is not None and stamps[:done] == last.stamps:
+            more = tuple(schema(name) for _, name in stamps[done:])
             merge = extended(last.merged, more, policy)
-            combined = Combined(order, (*last.schemas, *more), merge)
+            combined = Combined(stamps, (*last.schemas, *more), merge)
         else:
-            schemas = tuple(map(schema, order))
-            combined = Combined(order, schemas, merged(schemas, policy) if schemas else None)
+            schemas = tuple(schema(name) for _, name in stamps)
+            combined = Combined(stamps, schemas, merged(schemas, policy) if schemas else None)
         # Two threads may both merge; they get equal results.
         self._last[datasource, policy] = combined
         return combined
@@ -142,7 +155,7 @@ class DatasourceSchema:
         return tuple(map(self._column, self.schema.columns)) if self.schema else ()
 
     def _column(self, column: Column) -> DatasourceColumn:
-        sources = self._combined.sources[column.path.casefold()]
+        sources = self._combined.sources[folded(column.path)]
         having = {name for names in sources.values() for name in names}
         types = {kind: sum(self._counts[name] for name in names) for kind, names in sources.items()}
         return DatasourceColumn(

@@ -94,10 +94,13 @@ class Snapshot:
             return self._schema(beginning)
         return self._schema(resolve_prefix(beginning, known))
 
+    def holds(self, fingerprint: str) -> bool:
+        """Whether the schema with this whole fingerprint is here."""
+        return fingerprint in self.live or fingerprint in self.retired
+
     def find_schema(self, fingerprint: str) -> Schema | None:
         """The schema with this whole fingerprint, if it is here."""
-        here = fingerprint in self.live or fingerprint in self.retired
-        return self._schema(fingerprint) if here else None
+        return self._schema(fingerprint) if self.holds(fingerprint) else None
 
     def lookup(self, segment_ids: Any) -> pa.Table:
         """Answers many ids at once: columns found, fingerprint and num_rows, in the order asked.
@@ -149,9 +152,10 @@ class Snapshot:
                 version=self.version,
             )
         chosen = Policy.of(policy)
-        stored = {name: self._stored(name) for name in counts if name is not None}
-        order = tuple(sorted(stored, key=lambda name: (stored[name].published_micros, name)))
-        combined = self.merges.of(datasource, order, chosen, self._schema)
+        stamps = [
+            (self._stored(name).published_micros, name) for name in counts if name is not None
+        ]
+        combined = self.merges.of(datasource, stamps, chosen, self._schema)
         return DatasourceSchema(datasource, chosen, combined, counts)
 
     def content(self) -> dict[str, Any]:

@@ -56,26 +56,34 @@ def _plain(array: Any) -> Any:
 
 def _value(how: How, array: Any, kind: Any) -> Any:
     match how:
-        case Keep() | Cast():
-            return array if array.type == kind else array.cast(kind)
+        case Keep():
+            return _kept(array, kind)
+        case Cast():
+            return array.cast(kind)
         case Fill():
             return _nothing(len(array), kind)
         case Fields(fields, _):
             return _struct(fields, array, kind)
         case Elements(element):
-            if not isinstance(array.type, pa.ListType):
-                array = array.cast(pa.list_(array.type.value_type))
-            offsets, first, last = _offsets(array)
-            values = _plain(array.values.slice(first, last - first))
-            inner = _value(element, values, kind.value_type)
-            return cast(Any, pa.ListArray).from_arrays(offsets, inner, kind, mask=_nulls(array))
+            return _list(element, array, kind)
         case Entries(key, entry):
-            offsets, first, last = _offsets(array)
-            keys = _value(key, _plain(array.keys.slice(first, last - first)), kind.key_type)
-            items = _value(entry, _plain(array.items.slice(first, last - first)), kind.item_type)
-            return cast(Any, pa.MapArray).from_arrays(
-                offsets, keys, items, kind, mask=_nulls(array)
-            )
+            return _map(key, entry, array, kind)
+
+
+def _kept(array: Any, kind: Any) -> Any:
+    """The same values in the form that the schema's own Arrow type has.
+
+    Nested arrays are made anew: a cast of them loses track of nulls in lists of nothing.
+    """
+    if array.type == kind:
+        return array
+    if isinstance(kind, pa.StructType):
+        return _struct(tuple(Field(f.name, f.name, Keep()) for f in kind), array, kind)
+    if isinstance(kind, pa.ListType):
+        return _list(Keep(), array, kind)
+    if isinstance(kind, pa.MapType):
+        return _map(Keep(), Keep(), array, kind)
+    return array.cast(kind)
 
 
 def _struct(fields: tuple[Field, ...], array: Any, kind: Any) -> Any:
@@ -88,15 +96,40 @@ def _struct(fields: tuple[Field, ...], array: Any, kind: Any) -> Any:
     return cast(Any, pa.StructArray).from_arrays(made, fields=list(kind), mask=array.is_null())
 
 
-def _nothing(count: int, kind: Any) -> Any:
-    return pa.nulls(count, kind)
+def _list(element: How, array: Any, kind: Any) -> Any:
+    offsets, values = _spread(array)
+    inner = _value(element, _plain(values), kind.value_type)
+    return cast(Any, pa.ListArray).from_arrays(offsets, inner, kind, mask=_nulls(array))
+
+
+def _map(key: How, entry: How, array: Any, kind: Any) -> Any:
+    offsets, first, last = _offsets(array.offsets)
+    keys = _value(key, _plain(array.keys[first:last]), kind.key_type)
+    items = _value(entry, _plain(array.items[first:last]), kind.item_type)
+    return cast(Any, pa.MapArray).from_arrays(offsets, keys, items, kind, mask=_nulls(array))
+
+
+def _spread(array: Any) -> tuple[Any, Any]:
+    """The values of a list array, and where each list begins among them."""
+    if isinstance(array.type, pa.FixedSizeListType):
+        size = array.type.list_size
+        offsets = pa.array(np.arange(len(array) + 1, dtype=np.int32) * np.int32(size))
+        return offsets, array.values[array.offset * size : (array.offset + len(array)) * size]
+    if not isinstance(array.type, pa.ListType | pa.LargeListType):
+        array = array.cast(pa.list_(array.type.value_type))
+    offsets, first, last = _offsets(array.offsets)
+    return offsets, array.values[first:last]
 
 
 def _offsets(array: Any) -> tuple[Any, int, int]:
-    """The offsets of a list or map array, from zero, and the range of its values that it uses."""
-    offsets = array.offsets.to_numpy()
+    """Offsets from zero, and the range of the values that they use."""
+    offsets = array.to_numpy()
     first, last = int(offsets[0]), int(offsets[-1])
-    return pa.array(offsets - np.int32(first)), first, last
+    return pa.array((offsets - first).astype(np.int32)), first, last
+
+
+def _nothing(count: int, kind: Any) -> Any:
+    return pa.nulls(count, kind)
 
 
 def _nulls(array: Any) -> Any:

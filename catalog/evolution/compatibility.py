@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructField, StructType
@@ -65,27 +65,30 @@ class Change:
     """What happened to one column.
 
     `old` and `new` are its types, or its names if it was respelled; none where there is no such
-    column.
+    column. `in_key` says that it is part of a map's key.
     """
 
     path: str
     kind: Kind
     old: str | None = None
     new: str | None = None
+    in_key: bool = False
 
     @property
     def backward(self) -> bool:
         """Whether readers of the new schema can read old data."""
-        return RULES[self.kind][0]
+        return RULES[self.kind][0] and not (self.in_key and self.new is None)
 
     @property
     def forward(self) -> bool:
         """Whether readers of the old schema can read new data."""
-        return RULES[self.kind][1]
+        return RULES[self.kind][1] and not (self.in_key and self.old is None)
 
     @property
     def reason(self) -> str:
         """Why, in words."""
+        if self.in_key and (self.old is None or self.new is None):
+            return "without it two keys of a map could become one"
         return _REASONS[self.kind]
 
     def __str__(self) -> str:
@@ -234,7 +237,8 @@ def _types(old: DataType, new: DataType, path: str) -> Iterator[Change]:
         yield from _nullability(old.containsNull, new.containsNull, here, new.elementType)
         yield from _types(old.elementType, new.elementType, here)
     elif isinstance(old, MapType) and isinstance(new, MapType):
-        yield from _types(old.keyType, new.keyType, f"{path}.key")
+        for change in _types(old.keyType, new.keyType, f"{path}.key"):
+            yield replace(change, in_key=True)
         here = f"{path}.value"
         yield from _nullability(old.valueContainsNull, new.valueContainsNull, here, new.valueType)
         yield from _types(old.valueType, new.valueType, here)

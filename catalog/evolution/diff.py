@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from catalog.evolution.compatibility import Change, Compatibility, compatibility
 from catalog.schema import Column, Schema
-from catalog.schema.names import shown
+from catalog.schema.names import folded, shown
 
 if TYPE_CHECKING:
     from rich.text import Text
+
+Names = tuple[str, ...]
 
 ADDED, DROPPED, CHANGED, SAME = "+", "-", "~", " "
 TINTS = {ADDED: "green", DROPPED: "red", CHANGED: "yellow", SAME: "dim"}
@@ -145,29 +147,29 @@ def diff(old: Schema | str, new: Schema | str) -> Diff:
 
 def _lines(old: Schema, new: Schema, changes: tuple[Change, ...]) -> Iterator[Line]:
     """New columns in their order; what is gone follows the column that it stood behind."""
-    before = {column.path.casefold(): column for column in old.columns}
-    after = {column.path.casefold() for column in new.columns}
-    by_column: dict[str, list[Change]] = {}
+    before = {folded(column.path): column for column in old.columns}
+    after = {folded(column.path) for column in new.columns}
+    by_column: dict[Names, list[Change]] = {}
     for change in changes:
         # A change of what an array or a map holds belongs to the line of the column itself.
-        path = change.path.casefold()
+        path = folded(change.path)
         while path not in before and path not in after:
-            path = path.rpartition(".")[0]
+            path = path[:-1]
         by_column.setdefault(path, []).append(change)
     gone = _gone(old, after)
-    yield from (_line(column, None, by_column) for column in gone.pop("", ()))
+    yield from (_line(column, None, by_column) for column in gone.pop((), ()))
     for column in new.columns:
-        path = column.path.casefold()
+        path = folded(column.path)
         yield _line(before.get(path), column, by_column)
         yield from (_line(each, None, by_column) for each in gone.pop(path, ()))
 
 
-def _gone(old: Schema, after: set[str]) -> dict[str, list[Column]]:
+def _gone(old: Schema, after: set[Names]) -> dict[Names, list[Column]]:
     """Columns that are no longer there, by the last one before them that is."""
-    gone: dict[str, list[Column]] = {}
-    last = ""
+    gone: dict[Names, list[Column]] = {}
+    last: Names = ()
     for column in old.columns:
-        path = column.path.casefold()
+        path = folded(column.path)
         if path in after:
             last = path
         else:
@@ -175,10 +177,10 @@ def _gone(old: Schema, after: set[str]) -> dict[str, list[Column]]:
     return gone
 
 
-def _line(old: Column | None, new: Column | None, changes: dict[str, list[Change]]) -> Line:
+def _line(old: Column | None, new: Column | None, changes: dict[Names, list[Change]]) -> Line:
     column = new or old
     assert column is not None
-    mine = tuple(changes.get(column.path.casefold(), ()))
+    mine = tuple(changes.get(folded(column.path), ()))
     recommented = old is not None and new is not None and old.comment != new.comment
     if old is None or new is None:
         sign = ADDED if old is None else DROPPED
@@ -194,10 +196,10 @@ def _kind(column: Column | None) -> str | None:
 
 
 def _reordered(old: Schema, new: Schema) -> bool:
-    theirs = {column.path.casefold() for column in new.columns}
-    both = [path for column in old.columns if (path := column.path.casefold()) in theirs]
+    theirs = {folded(column.path) for column in new.columns}
+    both = [path for column in old.columns if (path := folded(column.path)) in theirs]
     order = {path: number for number, path in enumerate(both)}
-    again = [path for column in new.columns if (path := column.path.casefold()) in order]
+    again = [path for column in new.columns if (path := folded(column.path)) in order]
     return both != again
 
 

@@ -17,6 +17,7 @@ from pyspark.sql.types import (
 )
 
 from catalog.errors import InvalidInput, SchemaConflict
+from catalog.evolution.projection import Leeway, refusals
 from catalog.evolution.widening import widest
 from catalog.schema import Schema
 from catalog.schema.columns import type_text
@@ -109,12 +110,13 @@ def merged(schemas: Iterable[Schema | str], policy: str = Policy.STRICT) -> Merg
 
     What is in conflict never hides the columns that do merge.
     """
+    chosen = Policy.of(policy)
     given = [Schema.of(each) for each in schemas]
     if not given:
         raise InvalidInput("merge takes at least one schema.")
     if all(each is given[0] for each in given):
         return Merged(given[0])
-    return extended(Merged(given[0]), given[1:], Policy.of(policy))
+    return extended(Merged(given[0]), given[1:], chosen)
 
 
 def extended(done: Merged, more: Iterable[Schema], policy: Policy) -> Merged:
@@ -133,10 +135,8 @@ def extended(done: Merged, more: Iterable[Schema], policy: Policy) -> Merged:
 def superior(a: Schema | str, b: Schema | str) -> bool:
     """Whether `a` can hold whatever `b` can: merging `b` into it leaves it as it is."""
     first, second = Schema.of(a), Schema.of(b)
-    if first == second:
-        return True
-    done = merged([first, second])
-    return not done.conflicts and done.schema == first
+    # Said without merging: the merge of two schemas may have more columns than one may have.
+    return first == second or not refusals(second.struct(), first.struct(), Leeway())
 
 
 def conflict_error(conflicts: tuple[Conflict, ...]) -> SchemaConflict:

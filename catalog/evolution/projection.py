@@ -107,10 +107,14 @@ How = Keep | Cast | Fill | Fields | Elements | Entries
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A column that the way would lead to a loss for, and what would be lost."""
+    """A column that the way would lead to a loss for, and what would be lost.
+
+    `lossy` says that its values may not fit; the others cannot be given at all.
+    """
 
     path: str
     why: str
+    lossy: bool = False
 
     def __str__(self) -> str:
         return f"{shown(self.path)} {self.why}"
@@ -238,7 +242,7 @@ class _Way:
             )
             return Keep() if element == Keep() else Elements(element)
         if isinstance(source, MapType) and isinstance(target, MapType):
-            key = self._type(source.keyType, target.keyType, False, False, f"{path}.key")
+            key = self._key(source.keyType, target.keyType, f"{path}.key")
             value = self._slot(
                 source.valueType,
                 target.valueType,
@@ -249,13 +253,21 @@ class _Way:
             return Keep() if key == value == Keep() else Entries(key, value)
         return self._atom(source, target, allowed, path)
 
+    def _key(self, source: DataType, target: DataType, path: str) -> How:
+        """How a map's key is made: with less in it, two keys could become one."""
+        way = _Way(Leeway(text=self._leeway.text))
+        how = way._type(source, target, False, False, path)
+        self.refused += way.refused
+        return how
+
     def _atom(self, source: DataType, target: DataType, allowed: bool, path: str) -> How:
         before, after = type_text(source), type_text(target)
         if isinstance(source, NullType):
             return Keep() if before == after else Fill(target)
         if self._fits(source, target):
             return Keep() if stored(source) == stored(target) else Cast(target)
-        loss = Refusal(path, f"is {shown(before)}, whose values may not fit {shown(after)}")
+        why = f"is {shown(before)}, whose values may not fit {shown(after)}"
+        loss = Refusal(path, why, lossy=True)
         if self._leeway.on_loss is OnLoss.NULL and allowed:
             self.nulled.append(loss)
         else:
@@ -269,6 +281,18 @@ class _Way:
         if common is not None and type_text(common) == type_text(target):
             return True
         return self._leeway.text and type_text(target) == "string" and isinstance(source, _TELLING)
+
+
+def shape(kind: DataType) -> str:
+    """What a type holds, whatever the order of columns, nullability and lengths of text."""
+    if isinstance(kind, StructType):
+        inner = sorted(f"{quote(field.name)}:{shape(field.dataType)}" for field in kind.fields)
+        return f"struct<{','.join(inner)}>"
+    if isinstance(kind, ArrayType):
+        return f"array<{shape(kind.elementType)}>"
+    if isinstance(kind, MapType):
+        return f"map<{shape(kind.keyType)},{shape(kind.valueType)}>"
+    return stored(kind)
 
 
 def stored(kind: DataType) -> str:

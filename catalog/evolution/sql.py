@@ -17,7 +17,6 @@ from catalog.evolution.projection import (
     Keep,
     stored,
 )
-from catalog.schema.names import quote
 from catalog.table.location import identifier, literal
 
 
@@ -29,7 +28,7 @@ def expressions(fields: Iterable[Field]) -> list[str]:
 def type_sql(kind: DataType) -> str:
     """A type as CAST takes it; a char or a varchar is a string in a DataFrame."""
     if isinstance(kind, StructType):
-        inner = (f"{quote(field.name)}:{type_sql(field.dataType)}" for field in kind.fields)
+        inner = (f"{identifier(field.name)}:{type_sql(field.dataType)}" for field in kind.fields)
         return f"struct<{','.join(inner)}>"
     if isinstance(kind, ArrayType):
         return f"array<{type_sql(kind.elementType)}>"
@@ -39,8 +38,10 @@ def type_sql(kind: DataType) -> str:
 
 
 def _field(field: Field, parent: str, depth: int = 0) -> str:
-    name = identifier(field.source or field.name)
-    return _value(field.how, f"{parent}.{name}" if parent else name, depth)
+    name = field.source or field.name
+    # Not by a dot: a table of the parent's name may have a column of this name.
+    value = f"{parent}[{literal(name)}]" if parent else identifier(name)
+    return _value(field.how, value, depth)
 
 
 def _value(how: How, value: str, depth: int) -> str:
@@ -53,8 +54,8 @@ def _value(how: How, value: str, depth: int) -> str:
         case Fill(to):
             return f"CAST(NULL AS {type_sql(to)})"
         case Fields(fields, nullable):
-            pairs = (f"{literal(f.name)}, {_field(f, value, depth)}" for f in fields)
-            made = f"named_struct({', '.join(pairs)})"
+            inner = (f"{_field(f, value, depth)} AS {identifier(f.name)}" for f in fields)
+            made = f"struct({', '.join(inner)})"
             return f"IF({value} IS NULL, NULL, {made})" if nullable else made
         case Elements(element):
             each = f"x{depth}"

@@ -9,7 +9,8 @@ from pyspark.sql import DataFrame
 
 from catalog.errors import InvalidInput
 from catalog.evolution.arrow import projected
-from catalog.evolution.projection import Leeway, OnLoss, projection
+from catalog.evolution.diff import diff
+from catalog.evolution.projection import Leeway, OnLoss, projection, shape
 from catalog.evolution.sql import expressions
 from catalog.schema import Schema
 
@@ -48,7 +49,16 @@ def upgrade(
             f"upgrade takes a DataFrame or an Arrow table, not {type(data).__name__}.",
             data=type(data).__name__,
         )
-    given = Schema.of(data.schema if source is None else source)
+    given = Schema.of(data.schema)
+    if source is not None:
+        declared = Schema.of(source)
+        if shape(declared.struct()) != shape(given.struct()):
+            raise InvalidInput(
+                f"source is another schema than that of the data: {diff(given, declared)}",
+                source=declared.ddl,
+                data=given.ddl,
+            )
+        given = declared
     way = projection(given, Schema.of(to), Leeway(drop, text, OnLoss.of(on_loss)))
     if isinstance(data, DataFrame):
         return data.selectExpr(*expressions(way.fields))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 # Spark's own way to name files in SQL: parquet.`/data/x`.
 _NAMED = re.compile(r"(?P<format>[a-z]+)\.`(?P<path>.+)`", re.DOTALL)
 _PINNED = re.compile(r"(?P<path>.+)@v(?P<version>\d+)", re.DOTALL)
+_URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<host>//[^/]*)?(?P<path>/.*)", re.DOTALL)
 _WILD = re.compile(r"[{}\[\]*?\\]")
 _COMPRESSED = (".gz", ".bz2", ".zst", ".snappy", ".deflate", ".lz4", ".xz")
 _SUFFIXES = {
@@ -68,9 +68,19 @@ def escaped(path: str) -> str:
 
 def key_of(path: str) -> str:
     """The path without scheme, host and trailing slash: what Spark's file paths are compared by."""
-    parts = urlsplit(path)
-    # A name may hold a colon, a percent sign, # or ? of its own: nothing in a path is escaped.
-    has_scheme = bool(parts.scheme) and path[len(parts.scheme) + 1 :].startswith("/")
-    rest = path[len(parts.scheme) + 1 :] if has_scheme else path
-    bare = rest[2 + len(parts.netloc) :] if has_scheme and rest.startswith("//") else rest
-    return re.sub("/+", "/", bare).rstrip("/")
+    found = _URI.fullmatch(path)
+    # Nothing in a path is escaped: a name may hold a colon, a percent sign, # or ? of its own.
+    return _squeezed(found["path"] if found else path)
+
+
+def address_of(place: Place) -> str:
+    """What tells two places apart: scheme and host unless it is local, path and version."""
+    found = _URI.fullmatch(place.path)
+    there = f"{found['scheme']}:{found['host'] or ''}" if found else ""
+    local = there in ("file:", "file://")
+    version = "" if place.version is None else f"@v{place.version}"
+    return f"{'' if local else there}{key_of(place.path)}{version}"
+
+
+def _squeezed(path: str) -> str:
+    return re.sub("/+", "/", path).rstrip("/")

@@ -15,8 +15,10 @@ from catalog.table.location import identifier, literal
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_FILE = "__strata_file"
-_KEY = "__strata_key"
+_OURS = "__strata_"
+_FILE = f"{_OURS}file"
+_KEY = f"{_OURS}key"
+_ID = f"{_OURS}id"
 # The path of a file as `key_of` gives it: no scheme, no host, percent signs resolved.
 _FILE_KEY = (
     "url_decode(replace(regexp_replace(_metadata.file_path, '^[A-Za-z][A-Za-z0-9+.-]*:(//[^/]*)?', "
@@ -44,17 +46,19 @@ def with_ids(read: DataFrame, pieces: Sequence[Piece], name: str) -> DataFrame:
             "apart by the paths of their files; read without the segment id.",
             datasource=pieces[0].segment_id.partition("/")[0],
         )
-    ids = read.sparkSession.createDataFrame(
-        list(keys.items()), f"{_KEY} STRING, {identifier(name)} STRING"
-    )
-    # A location is a file, or a directory somewhere above the file.
-    depths = sorted({key.count("/") for key in keys}, reverse=True)
-    above = [F.expr(f"substring_index({_FILE}, '/', {depth + 1})") for depth in depths]
-    same = above[0] == F.col(_KEY)
-    on = same if len(depths) == 1 else F.array_contains(F.array(*above), F.col(_KEY))
+    # A location is a file, or a directory above it: a join for each depth that there is.
+    found = []
+    for depth in sorted({key.count("/") for key in keys}):
+        here = [(key, name) for key, name in keys.items() if key.count("/") == depth]
+        key, known = f"{_KEY}_{depth}", f"{_ID}_{depth}"
+        ids = read.sparkSession.createDataFrame(here, f"{key} STRING, {known} STRING")
+        above = F.expr(f"substring_index({_FILE}, '/', {depth + 1})")
+        read = read.join(F.broadcast(ids), above == F.col(key), "left").drop(key)
+        found.append(F.col(known))
     lost = F.concat(F.lit("No segment was found for the file "), F.col(_FILE))
-    found = F.coalesce(F.col(identifier(name)), F.raise_error(lost).cast("string"))
-    return read.join(F.broadcast(ids), on, "left").withColumn(name, found).drop(_FILE, _KEY)
+    segment = F.coalesce(*found, F.raise_error(lost).cast("string"))
+    columns = [F.col(identifier(column)) for column in read.columns if not column.startswith(_OURS)]
+    return read.select(*columns, segment.alias(name))
 
 
 def _key(place: Place) -> str:

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import TYPE_CHECKING
+
+from pyspark.sql.types import StructField, StructType
 
 from catalog.cache.datasource import DatasourceSchema
 from catalog.datasources import combine, combined_schemas
 from catalog.errors import InvalidInput, NotInSnapshot, Unreadable, WouldLose
 from catalog.evolution.merge import Policy, conflict_error
-from catalog.evolution.projection import Leeway, OnLoss, fields_of, refusals
+from catalog.evolution.projection import Leeway, OnLoss, Refusal, fields_of, refusals, shape
 from catalog.evolution.sql import expressions
-from catalog.read.formats import Place, escaped
+from catalog.read.formats import escaped
 from catalog.read.origins import file_column, with_ids
-from catalog.read.scans import Piece, Scan, scans_of
+from catalog.read.places import check_places
+from catalog.read.scans import Piece, Scan, in_order_of, scans_of
 from catalog.read.selection import Where, select
 from catalog.registry import Registry
 from catalog.schema import Schema
@@ -27,9 +29,20 @@ from catalog.table.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 _NAMED = 3
+_FILES = {
+    # Names of folders are no columns, and nothing below a location is passed by.
+    "recursiveFileLookup": "true",
+    # Whatever the session says: rows that are missing must be an error.
+    "ignoreMissingFiles": "false",
+    "ignoreCorruptFiles": "false",
+}
+_OPTIONS: dict[str, dict[str, str]] = {
+    # The order of columns is not part of a fingerprint, so the header must agree.
+    "csv": {**_FILES, "header": "true", "enforceSchema": "false"},
+    "delta": {},
+}
 
 
 @dataclass(frozen=True)
@@ -62,9 +75,14 @@ class Reader:
             f"{self._store.pinned(request.version)} WHERE kind = 'segment' AND "
             f"{self._segments_of(request.datasource)}"
         )
-        pieces = select(self._store.session, segments, request.where, request.format)
-        _check_places(pieces)
+        # A condition of the user's is for the user's session, with its time zone and functions.
+        own = request.where is None or isinstance(request.where, tuple)
+        session = self._store.session if own else self._spark
+        pieces = select(session, segments, request.where, request.format)
+        check_places(pieces)
         target = request.schema or self._datasource_schema(request, pieces)
+        if not pieces and not self._exists(request):
+            raise _no_segments(request)
         found = self._registry.many(
             (piece.fingerprint for piece in pieces),
             # At this version: a schema of an earlier one may be gone by now.
@@ -75,16 +93,13 @@ class Reader:
             drop=True, text=request.policy is not Policy.STRICT, on_loss=request.on_loss
         )
         _check(pieces, schemas, target.struct(), leeway)
-        if request.segment_id is not None and _has(target, request.segment_id):
-            raise InvalidInput(
-                f"The data has a column {request.segment_id} of its own; name the column for the "
-                "segment id otherwise.",
-                segment_id=request.segment_id,
-            )
-        frames = [self._frame(scan, target, leeway, request) for scan in scans_of(pieces, schemas)]
+        scans = scans_of(pieces, schemas)
+        if request.segment_id is not None:
+            _check_id_column(request.segment_id, target, scans)
+        frames = [self._frame(scan, target, leeway, request) for scan in scans]
         if not frames:
             frames = [self._nothing(target, request)]
-        read = reduce(lambda one, other: one.unionAll(other), frames)
+        read = _union(frames)
         if request.segment_id is None or not pieces:
             return read
         return with_ids(read, pieces, request.segment_id)
@@ -103,15 +118,19 @@ class Reader:
             every = combined_schemas(store, version, self._registry, policy, of_it)
             found = every[0] if every else None
         if found is None or found.schema is None:
-            raise NotInSnapshot(
-                f"Datasource {request.datasource} has no segments with a schema at version "
-                f"{version}.",
-                datasource=request.datasource,
-                version=version,
-            )
+            raise _no_segments(request)
         if found.conflicts and policy is Policy.STRICT:
             raise conflict_error(found.conflicts)
         return found.schema
+
+    def _exists(self, request: Request) -> bool:
+        if request.where is None:
+            return False
+        rows = self._store.session.sql(
+            f"SELECT 1 FROM {self._store.pinned(request.version)} WHERE kind = 'segment' AND "
+            f"{self._segments_of(request.datasource)} LIMIT 1"
+        )
+        return bool(rows.collect())
 
     def _segments_of(self, datasource: str) -> str:
         bucket = bucket_of(datasource, self._buckets)
@@ -120,19 +139,17 @@ class Reader:
     # --- the data ---------------------------------------------------------------------------------
 
     def _frame(self, scan: Scan, target: Schema, leeway: Leeway, request: Request) -> DataFrame:
-        reader = self._spark.read.format(scan.format)
-        if scan.format == "csv":
-            # The order of columns is not part of a fingerprint, so the header must agree.
-            reader = reader.options(header="true", enforceSchema="false")
+        reader = self._spark.read.format(scan.format).options(**_OPTIONS.get(scan.format, _FILES))
         reader = reader.options(**(request.options or {}))
         if scan.format == "delta":
             if scan.version is not None:
                 reader = reader.option("versionAsOf", scan.version)
             data = reader.load(scan.paths[0])
-            _check_delta(data, scan)
+            source = _of_table(data, scan)
         else:
             data = reader.schema(scan.readable).load(list(map(escaped, scan.paths)))
-        made = expressions(fields_of(scan.declared, target.struct(), leeway))
+            source = scan.declared
+        made = expressions(fields_of(source, target.struct(), leeway))
         if request.segment_id is None:
             return data.selectExpr(*made)
         return data.selectExpr(*made, file_column(scan))
@@ -155,40 +172,66 @@ def _check(
             raise WouldLose(
                 f"Segments with schema {fingerprint[:8]} ({having[0]} and {len(having) - 1} more) "
                 "cannot be given in this schema without loss: "
-                f"{'; '.join(map(str, refused[:_NAMED]))}. Ask for a schema that holds them, "
-                'restrict what is read, or say on_loss="null".',
+                f"{'; '.join(map(str, refused[:_NAMED]))}. Ask for a schema that holds them, or "
+                f"restrict what is read{_way_out(refused)}.",
                 fingerprint=fingerprint,
                 columns=[{"path": each.path, "why": each.why} for each in refused],
             )
 
 
-def _check_places(pieces: Iterable[Piece]) -> None:
-    """Raises if two segments have one location: their rows could not be told apart."""
-    owners: dict[Place, str] = {}
-    for piece in pieces:
-        owner = owners.setdefault(piece.place, piece.segment_id)
-        if owner != piece.segment_id:
-            raise Unreadable(
-                f"Segments {owner} and {piece.segment_id} have one location, {piece.place.path}; "
-                "leave one of them out with where.",
-                segment_ids=[owner, piece.segment_id],
-            )
-
-
-def _check_delta(data: DataFrame, scan: Scan) -> None:
-    """Raises if a Delta table does not have the columns that its segment was published with."""
-    there = {field.name: type_text(field.dataType) for field in data.schema.fields}
+def _of_table(data: DataFrame, scan: Scan) -> StructType:
+    """The columns that a Delta table's segment was published with, as the table has them."""
+    there = {field.name: field for field in data.schema.fields}
     for column in scan.readable:
-        kind = there.get(column.name)
-        if kind != type_text(column.dataType):
+        kind = there[column.name].dataType if column.name in there else None
+        if kind is None or shape(kind) != shape(column.dataType):
+            found = "no column" if kind is None else type_text(kind)
             raise Unreadable(
-                f"The Delta table {scan.paths[0]} has {column.name} as {kind or 'no column'}, and "
-                f"its segment was published with {type_text(column.dataType)}. Pin the version of "
-                "the table in the location, as in /path@v12.",
+                f"The Delta table {scan.paths[0]} has {column.name} as {found}, and its segment "
+                f"was published with {type_text(column.dataType)}. Pin the version of the table in "
+                "the location, as in /path@v12.",
                 location=scan.paths[0],
                 column=column.name,
             )
+    return StructType(
+        [
+            StructField(column.name, in_order_of(there[column.name].dataType, column.dataType))
+            for column in scan.declared
+        ]
+    )
 
 
-def _has(schema: Schema, name: str) -> bool:
-    return any(not c.depth and c.name.casefold() == name.casefold() for c in schema.columns)
+def _way_out(refused: Sequence[Refusal]) -> str:
+    return ', or say on_loss="null"' if all(each.lossy for each in refused) else ""
+
+
+def _check_id_column(name: str, target: Schema, scans: Iterable[Scan]) -> None:
+    if any(not c.depth and c.name.casefold() == name.casefold() for c in target.columns):
+        raise InvalidInput(
+            f"The data has a column {name} of its own; name the column for the segment id "
+            "otherwise.",
+            segment_id=name,
+        )
+    if any("_metadata" in scan.columns for scan in scans):
+        raise Unreadable(
+            "The data has a column _metadata, which hides the paths of the files; read without the "
+            "segment id.",
+            segment_id=name,
+        )
+
+
+def _no_segments(request: Request) -> NotInSnapshot:
+    return NotInSnapshot(
+        f"Datasource {request.datasource} has no segments with a schema at version "
+        f"{request.version}.",
+        datasource=request.datasource,
+        version=request.version,
+    )
+
+
+def _union(frames: Sequence[DataFrame]) -> DataFrame:
+    """All frames as one, by halves: a plan as deep as they are many would be too deep."""
+    if len(frames) == 1:
+        return frames[0]
+    middle = len(frames) // 2
+    return _union(frames[:middle]).unionAll(_union(frames[middle:]))

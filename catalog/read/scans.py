@@ -132,3 +132,22 @@ def _loose(column: StructField, atom: Callable[[DataType], DataType] = lambda a:
 
 def _without_length(kind: DataType) -> DataType:
     return StringType() if isinstance(kind, CharType | VarcharType) else kind
+
+
+def in_order_of(there: DataType, declared: DataType) -> DataType:
+    """A declared type with the columns of its structs as they stand in data of the same shape."""
+    if isinstance(there, StructType) and isinstance(declared, StructType):
+        return StructType(
+            [
+                StructField(each.name, in_order_of(each.dataType, declared[each.name].dataType))
+                for each in there.fields
+            ]
+        )
+    if isinstance(there, ArrayType) and isinstance(declared, ArrayType):
+        return ArrayType(in_order_of(there.elementType, declared.elementType))
+    if isinstance(there, MapType) and isinstance(declared, MapType):
+        return MapType(
+            in_order_of(there.keyType, declared.keyType),
+            in_order_of(there.valueType, declared.valueType),
+        )
+    return declared

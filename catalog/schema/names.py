@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+_PARTS = re.compile(r"`(?:[^`]|``)*`|[^.]+")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -15,6 +16,14 @@ def quote(name: str) -> str:
 def child(path: str, name: str) -> str:
     """The path of a column inside another; dots and odd characters in the name are quoted."""
     return f"{path}.{quote(name)}" if path else quote(name)
+
+
+def folded(path: str) -> tuple[str, ...]:
+    """The names of a path without case and quotes: what two spellings of a column share."""
+    return tuple(
+        (part[1:-1].replace("``", "`") if part.startswith("`") else part).casefold()
+        for part in _PARTS.findall(path)
+    )
 
 
 def shown(text: str, limit: int = 80) -> str:

@@ -63,7 +63,7 @@ def comparing(ground: Ground) -> list[Figure]:
 
 
 def datasource(ground: Ground) -> list[Figure]:
-    """The schema of a datasource after one more segment, at two sizes."""
+    """One more segment: the poll that brings it and the schema with its columns, at two sizes."""
 
     def after_one_more(catalog: Catalog) -> Work:
         cache = catalog.cache()
@@ -72,8 +72,12 @@ def datasource(ground: Ground) -> list[Figure]:
         def prepare() -> Callable[[], object]:
             number = next(ground.fresh) * data.DATASOURCES
             catalog.publish([data.segment(number, ground.scale.schemas)])
-            cache.poll()
-            return lambda: cache.datasource_schema("orders_00")
+
+            def follow() -> object:
+                cache.poll()
+                return cache.datasource_schema("orders_00").columns
+
+            return follow
 
         return prepare
 
@@ -82,7 +86,7 @@ def datasource(ground: Ground) -> list[Figure]:
         ground.scale.few_rounds * 2,
         ground.scale.warm(),
     )
-    name = f"datasource schema after one segment, {ground.scale.many:,} in the catalog"
+    name = f"poll and datasource schema after one segment, {ground.scale.many:,} in the catalog"
     against = f"{ground.scale.small:,} in it"
     return [slower(name, times["large"], times["small"], at_most(1.5), against)]
 

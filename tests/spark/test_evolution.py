@@ -95,7 +95,10 @@ def test_every_widening_of_every_kind_of_column_gives_what_a_cast_gives(
 
 
 def test_text_gives_what_a_cast_gives(spark: SparkSession, tmp_path: Path) -> None:
-    made = [f"IF(n = 2, NULL, IF(n = 0, {a}, {b})) c{i}" for i, (_, a, b) in enumerate(TEXTS)]
+    made = [
+        f"CAST(IF(n = 2, NULL, IF(n = 0, {a}, {b})) AS {in_frames(kind)}) AS c{i}"
+        for i, (kind, a, b) in enumerate(TEXTS)
+    ]
     path = str(tmp_path / "old.parquet")
     spark.range(3).withColumnRenamed("id", "n").selectExpr(*made).write.parquet(path)
     data = spark.read.parquet(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from catalog import Catalog, Schema, Segment
+from catalog import Catalog, Schema, Segment, upgrade
 from catalog.errors import (
     InvalidInput,
     NotInSnapshot,
@@ -21,6 +22,9 @@ from catalog.errors import (
     Unreadable,
     WouldLose,
 )
+from catalog.read.formats import place_of
+from catalog.read.places import check_places
+from catalog.read.scans import Piece
 
 V1 = "id BIGINT, amount INT, note STRING"
 V2 = "id BIGINT, amount BIGINT, at DATE"
@@ -231,6 +235,17 @@ def test_a_delta_table_is_read_at_the_version_that_its_location_names(
     schema = Schema.of("id BIGINT, amount INT")
     catalog.publish([Segment("orders/a", schema, 5, location=f"delta.`{path}@v0`")])
     assert catalog.read("orders").count() == 5
+
+    # Columns inside may stand in another order in the table than in the catalog.
+    inner = str(orders / "inner.delta")
+    spark.sql("SELECT named_struct('x', 1, 'y', 'p') AS s").write.format("delta").save(inner)
+    swapped = Schema.of("s STRUCT<y: VARCHAR(3), x: INT>")
+    catalog.publish([Segment("inner/a", swapped, 1, location=inner)])
+    found = catalog.read("inner", segment_id="id").collect()
+    assert [row.asDict(recursive=True) for row in found] == [
+        {"s": {"y": "p", "x": 1}, "id": "inner/a"}
+    ]
+
     wrong = Schema.of("id BIGINT, amount STRING")
     catalog.publish([Segment("orders/a", wrong, 5, location=f"{path}@v0")], on_existing="replace")
     with pytest.raises(Unreadable, match="has amount as int, and its segment was published with"):
@@ -349,6 +364,78 @@ def test_odd_paths_and_folders_lead_to_their_segments(
     }
 
 
+def test_folders_are_read_to_the_bottom_and_their_names_are_no_columns(
+    spark: SparkSession, catalog: Catalog, orders: Path
+) -> None:
+    schema = Schema.of("id BIGINT, amount INT")
+    rows_of(spark, "id BIGINT, amount INT, note STRING", 0, 10).write.partitionBy("note").parquet(
+        str(orders / "parts")
+    )
+    for number, below in enumerate(("", "2024/01", "k=v")):
+        data = rows_of(spark, schema.ddl, 10 + 10 * number, 10)
+        data.write.parquet(str(orders / "deep" / below / "x.parquet"))
+    plain = write(spark, orders, "plain", schema.ddl, 40)
+    catalog.publish(
+        [
+            Segment("orders/parts", schema, 10, location=str(orders / "parts")),
+            Segment("orders/deep", schema, 30, location=str(orders / "deep")),
+            plain,
+        ]
+    )
+    read = catalog.read("orders", format="parquet", segment_id="segment")
+    assert read.columns == ["id", "amount", "segment"]
+    counts = {row["segment"]: row["count"] for row in read.groupBy("segment").count().collect()}
+    assert counts == {"orders/parts": 10, "orders/deep": 30, "orders/plain": 10}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "problem"),
+    [
+        ("/d/a.parquet", "file:/d/a.parquet", "have one location"),
+        ("/d/a.parquet", "file:///d//a.parquet/", "have one location"),
+        ("/d/x", "/d/x/a.parquet", "one inside the other"),
+        ("s3://b/d", "s3://b/d/e/f.parquet", "one inside the other"),
+        ("/d/a.parquet", "/d/_b.parquet", "begin with _"),
+    ],
+)
+def test_locations_whose_rows_would_be_read_twice_or_not_at_all_are_refused(
+    one: str, other: str, problem: str
+) -> None:
+    pieces = [Piece(f"o/{n}", "f", place_of(path)) for n, path in enumerate((one, other))]
+    for given in (pieces, pieces[::-1]):
+        with pytest.raises(Unreadable, match=problem):
+            check_places(given)
+
+
+def test_locations_of_different_places_are_not_confused() -> None:
+    paths = ["/d/a.parquet", "/d/a.parquet2", "s3://b/d/a.parquet", "s3://c/d/a.parquet", "/d/ab/c"]
+    check_places([Piece(f"o/{n}", "f", place_of(path)) for n, path in enumerate(paths)])
+    versions = [Piece(f"o/{n}", "f", place_of(f"/d/t.delta@v{n}")) for n in range(2)]
+    check_places(versions)
+
+
+def test_a_file_that_is_gone_is_an_error_whatever_the_session_says(
+    spark: SparkSession, catalog: Catalog, orders: Path
+) -> None:
+    catalog.publish([write(spark, orders, name, V1, n) for n, name in enumerate("ab")])
+    read = catalog.read("orders")
+    shutil.rmtree(orders / "b.parquet")
+    spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
+    try:
+        with pytest.raises(Exception, match=r"b\.parquet"):
+            read.collect()
+        with pytest.raises(Exception, match=r"b\.parquet"):
+            catalog.read("orders").collect()
+    finally:
+        spark.conf.unset("spark.sql.files.ignoreMissingFiles")
+
+
+def test_a_table_of_the_name_of_a_struct_does_not_get_in_the_way(spark: SparkSession) -> None:
+    frame = spark.sql("SELECT 1 AS id, named_struct('id', 2) AS orders").alias("orders")
+    done = upgrade(frame, "id INT, orders STRUCT<id: BIGINT, more: INT>")
+    assert done.collect()[0].asDict(recursive=True) == {"id": 1, "orders": {"id": 2, "more": None}}
+
+
 def test_what_cannot_be_read_is_named(spark: SparkSession, catalog: Catalog, orders: Path) -> None:
     with pytest.raises(NotInSnapshot, match="orders"):
         catalog.read("orders")
@@ -369,6 +456,10 @@ def test_what_cannot_be_read_is_named(spark: SparkSession, catalog: Catalog, ord
     )  # fmt: skip
     with pytest.raises(Unreadable, match="orders/a and orders/b have one location"):
         catalog.read("orders")
+    with pytest.raises(NotInSnapshot, match="ordrs"):
+        catalog.read("ordrs", schema="a INT")
+    with pytest.raises(NotInSnapshot, match="ordrs"):
+        catalog.read("ordrs", schema="a INT", where="name = 'a'")
     with pytest.raises(InvalidInput, match="column A of its own"):
         catalog.read("orders", segment_id="A", where="name = 'a'")
 

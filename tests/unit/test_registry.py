@@ -36,6 +36,24 @@ class Table:
         return {name: self.payloads[name] for name in fingerprints if name in self.payloads}
 
 
+class Others:
+    """Somebody else who has schemas in memory, and counts who asks."""
+
+    def __init__(self, *schemas: Schema, corrupt: str = "") -> None:
+        self.schemas = {schema.fingerprint: schema for schema in schemas}
+        self.corrupt = corrupt
+        self.asked = 0
+
+    def holds(self, fingerprint: str) -> bool:
+        return fingerprint in self.schemas or fingerprint == self.corrupt
+
+    def held(self, fingerprint: str) -> Schema | None:
+        self.asked += 1
+        if fingerprint == self.corrupt:
+            raise CorruptSchema("broken", fingerprint=fingerprint)
+        return self.schemas.get(fingerprint)
+
+
 def until(condition: Callable[[], bool]) -> None:
     for _ in range(1000):
         if condition():
@@ -62,23 +80,24 @@ def test_many_are_loaded_at_once_and_given_in_the_order_asked() -> None:
     assert table.loads == [(B.fingerprint,), (C.fingerprint, A.fingerprint)]
 
 
-def _eight(registry: Registry, table: Table) -> list[Future[Schema]]:
-    """Eight callers of one schema, all of them waiting for one load."""
+def _eight(table: Table) -> tuple[Registry, list[Future[Schema]]]:
+    """A registry, and eight callers of one schema who wait for one load."""
+    others = Others()
+    registry = Registry(table.load, others)
     table.gate.clear()
     pool = ThreadPoolExecutor(8)
     calls = [pool.submit(registry.get, A.fingerprint) for _ in range(8)]
     assert table.entered.acquire(timeout=10)
-    until(lambda: sum(not call.running() for call in calls) == 0)
-    threading.Event().wait(0.05)
+    until(lambda: others.asked == 8)  # and from there it is a few lines to the wait
+    threading.Event().wait(0.1)
     assert registry.find(A.fingerprint) is None  # it does not wait
     pool.shutdown(wait=False)
-    return calls
+    return registry, calls
 
 
 def test_callers_at_one_time_share_a_load() -> None:
     table = Table()
-    registry = Registry(table.load)
-    calls = _eight(registry, table)
+    _, calls = _eight(table)
     table.gate.set()
     assert {call.result(10) for call in calls} == {A}
     assert len(table.loads) == 1
@@ -86,9 +105,8 @@ def test_callers_at_one_time_share_a_load() -> None:
 
 def test_a_failed_load_is_the_failure_of_all_who_waited_and_the_next_tries_again() -> None:
     table = Table()
-    registry = Registry(table.load)
     table.broken = OSError("no storage")
-    calls = _eight(registry, table)
+    registry, calls = _eight(table)
     table.gate.set()
     for call in calls:
         with pytest.raises(OSError, match="no storage"):
@@ -100,9 +118,8 @@ def test_a_failed_load_is_the_failure_of_all_who_waited_and_the_next_tries_again
 
 def test_an_interrupt_is_for_the_caller_who_loads_and_others_may_try_again() -> None:
     table = Table()
-    registry = Registry(table.load)
     table.broken = KeyboardInterrupt()
-    calls = _eight(registry, table)
+    registry, calls = _eight(table)
     table.gate.set()
     told = [call.exception(10) for call in calls]
     assert sorted(type(error).__name__ for error in told) == [
@@ -116,8 +133,7 @@ def test_an_interrupt_is_for_the_caller_who_loads_and_others_may_try_again() -> 
 
 def test_what_comes_another_way_ends_the_wait_and_a_late_answer_changes_nothing() -> None:
     table = Table({A.fingerprint: "broken"})
-    registry = Registry(table.load)
-    calls = _eight(registry, table)
+    registry, calls = _eight(table)
     registry.learn(A)
     done = [call for call in calls if _ready(call)]
     assert len(done) == 7
@@ -153,10 +169,10 @@ def test_what_is_stored_under_another_fingerprint_is_never_given_out(payload: st
 
 def test_a_schema_that_nobody_asks_for_is_forgotten_unless_it_is_held() -> None:
     table, now = Table(), 0.0
-    held: dict[str, Schema] = {}
-    registry = Registry(table.load, held.get, keep=60, clock=lambda: now)
+    others = Others()
+    registry = Registry(table.load, others, keep=60, clock=lambda: now)
     registry.many([A.fingerprint, B.fingerprint, C.fingerprint])
-    held[B.fingerprint] = B
+    others.schemas[B.fingerprint] = B
     now = 50.0
     registry.get(C.fingerprint)
     now = 81.0
@@ -170,5 +186,42 @@ def test_a_schema_that_nobody_asks_for_is_forgotten_unless_it_is_held() -> None:
 
 def test_what_somebody_holds_is_not_loaded() -> None:
     table = Table({})
-    assert Registry(table.load, {A.fingerprint: A}.get).get(A.fingerprint) is A
+    assert Registry(table.load, Others(A)).get(A.fingerprint) is A
     assert table.loads == []
+
+
+def test_what_is_corrupt_elsewhere_holds_up_nobody() -> None:
+    table = Table()
+    registry = Registry(table.load, Others(corrupt=B.fingerprint), keep=0)
+    with pytest.raises(CorruptSchema):
+        registry.many([A.fingerprint, B.fingerprint])
+    assert registry.get(A.fingerprint) == A
+    assert registry.many([C.fingerprint])[C.fingerprint] == C
+
+
+def test_an_interrupt_while_definitions_are_read_leaves_nobody_waiting() -> None:
+    class Interrupting(dict[str, str]):
+        def __contains__(self, key: object) -> bool:
+            if key == B.fingerprint:
+                raise KeyboardInterrupt
+            return super().__contains__(key)
+
+    registry = Registry(lambda names: Interrupting(PAYLOADS))
+    with pytest.raises(KeyboardInterrupt):
+        registry.many([A.fingerprint, B.fingerprint, C.fingerprint])
+    assert registry.find(A.fingerprint) == A
+    for schema in (B, C):
+        assert registry.many([schema.fingerprint], Table().load)[schema.fingerprint] == schema
+
+
+def test_who_looks_at_another_version_does_not_take_no_for_an_answer() -> None:
+    nothing, earlier = Table({}), Table()
+    registry, calls = _eight(nothing)
+    late = ThreadPoolExecutor(1).submit(registry.many, [A.fingerprint], earlier.load)
+    threading.Event().wait(0.1)
+    nothing.gate.set()
+    assert late.result(10) == {A.fingerprint: A}
+    # Of the others the first was told that there is none; who asked again may have met this load.
+    answers = [call.exception(10) for call in calls]
+    assert any(isinstance(answer, UnknownSchema) for answer in answers)
+    assert all(answer is None or isinstance(answer, UnknownSchema) for answer in answers)

@@ -48,19 +48,28 @@ _FAMILIES: list[list[DataType]] = [
     [VariantType()],
     [StringType("UTF8_LCASE")],
 ]
-_ATOMS = [atom for family in _FAMILIES for atom in family] + [NullType()]
+_NOT_IN_ARROW = (YearMonthIntervalType, GeometryType, VariantType)
+_IN_ARROW = [family for family in _FAMILIES if not isinstance(family[0], _NOT_IN_ARROW)]
 _NAMES = ("a", "b", "c", "d")
 
 
-def related(count: int) -> st.SearchStrategy[tuple[Schema, ...]]:
+def related(count: int, arrow: bool = False) -> st.SearchStrategy[tuple[Schema, ...]]:
     """So many schemas, nested up to three deep, over the same few columns.
 
     They follow from one number: drawn choice by choice they would take fifty times as long.
+    With `arrow` they have only types that Arrow has.
     """
-    return st.integers(0, 2**63).map(lambda seed: _related(random.Random(seed), count))
+    return st.integers(0, 2**63).map(lambda seed: _related(_Random(seed, arrow), count))
 
 
-def _related(rng: random.Random, count: int) -> tuple[Schema, ...]:
+class _Random(random.Random):
+    def __init__(self, seed: int, arrow: bool) -> None:
+        super().__init__(seed)
+        self.families = _IN_ARROW if arrow else _FAMILIES
+        self.atoms = [atom for family in self.families for atom in family] + [NullType()]
+
+
+def _related(rng: _Random, count: int) -> tuple[Schema, ...]:
     place = rng.randrange(256)
     first = _struct(rng, place, 3)
     # Some are unrelated but for the kinds of their columns, some a few steps from the first.
@@ -71,14 +80,14 @@ def _related(rng: random.Random, count: int) -> tuple[Schema, ...]:
     return tuple(map(Schema.of, (first, *others)))
 
 
-def _atom(rng: random.Random, place: int) -> DataType:
+def _atom(rng: _Random, place: int) -> DataType:
     """Mostly of one family for a column, sometimes of any."""
     if rng.random() < 0.03:
-        return rng.choice(_ATOMS)
-    return rng.choice([*_FAMILIES[place % len(_FAMILIES)], NullType()])
+        return rng.choice(rng.atoms)
+    return rng.choice([*rng.families[place % len(rng.families)], NullType()])
 
 
-def _type(rng: random.Random, place: int, depth: int) -> DataType:
+def _type(rng: _Random, place: int, depth: int) -> DataType:
     """The kind of a column follows from its place, so that two schemas usually agree in it."""
     kind, inner = place % 4, place // 4
     if depth == 0 or kind == 0:
@@ -86,21 +95,28 @@ def _type(rng: random.Random, place: int, depth: int) -> DataType:
     if kind == 1:
         return _struct(rng, inner, depth - 1)
     if kind == 2:
-        return ArrayType(_type(rng, inner, depth - 1), rng.random() < 0.5)
-    return MapType(_atom(rng, inner), _type(rng, inner, depth - 1), rng.random() < 0.5)
+        element = _type(rng, inner, depth - 1)
+        return ArrayType(element, isinstance(element, NullType) or rng.random() < 0.5)
+    key = _atom(rng, inner)
+    while isinstance(key, NullType):
+        key = _atom(rng, inner)
+    value = _type(rng, inner, depth - 1)
+    return MapType(key, value, isinstance(value, NullType) or rng.random() < 0.5)
 
 
-def _field(rng: random.Random, number: int, place: int, depth: int) -> StructField:
+def _field(rng: _Random, number: int, place: int, depth: int) -> StructField:
     name = _NAMES[number].upper() if rng.random() < 0.01 else _NAMES[number]
-    return StructField(name, _type(rng, place + number, depth), rng.random() < 0.5)
+    kind = _type(rng, place + number, depth)
+    # A void that is never null has no rows, and no place in Arrow.
+    return StructField(name, kind, isinstance(kind, NullType) or rng.random() < 0.5)
 
 
-def _struct(rng: random.Random, place: int, depth: int) -> StructType:
+def _struct(rng: _Random, place: int, depth: int) -> StructType:
     numbers = rng.sample(range(len(_NAMES)), rng.randint(1, len(_NAMES)))
     return StructType([_field(rng, number, place, depth) for number in numbers])
 
 
-def _varied(rng: random.Random, struct: StructType, place: int, depth: int) -> StructType:
+def _varied(rng: _Random, struct: StructType, place: int, depth: int) -> StructType:
     """The struct with some columns lost, made nullable or made anew, in another order."""
     fields = []
     for field in struct.fields:

@@ -37,6 +37,10 @@ CHANGES = [
     ("a MAP<INT, STRUCT<x: DATE>>", "a MAP<INT, STRUCT<x: TIMESTAMP_NTZ>>", "a.value.x",
      "widened", True, False),
     ("a MAP<BIGINT, INT>", "a MAP<INT, INT>", "a.key", "narrowed", False, True),
+    ("a MAP<STRUCT<x: INT>, INT>", "a MAP<STRUCT<x: INT, y: INT>, INT>", "a.key.y",
+     "added nullable", True, False),
+    ("a MAP<STRUCT<x: INT, y: INT>, INT>", "a MAP<STRUCT<x: INT>, INT>", "a.key.y",
+     "dropped nullable", False, True),
 ]  # fmt: skip
 
 

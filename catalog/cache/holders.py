@@ -1,0 +1,34 @@
+"""The caches of a catalog, asked together for the schemas that their snapshots hold."""
+
+from __future__ import annotations
+
+import threading
+from weakref import WeakSet
+
+from catalog.cache.cache import Cache
+from catalog.schema import Schema
+
+
+class Caches:
+    """Caches as long as somebody uses them."""
+
+    def __init__(self) -> None:
+        self._caches: WeakSet[Cache] = WeakSet()
+        self._guard = threading.Lock()
+
+    def add(self, cache: Cache) -> None:
+        with self._guard:
+            self._caches.add(cache)
+
+    def holds(self, fingerprint: str) -> bool:
+        """Whether a snapshot has the schema."""
+        return any(cache.holds(fingerprint) for cache in self._all())
+
+    def held(self, fingerprint: str) -> Schema | None:
+        """The schema, if a snapshot has it."""
+        found = (cache.find_schema(fingerprint) for cache in self._all())
+        return next((schema for schema in found if schema is not None), None)
+
+    def _all(self) -> list[Cache]:
+        with self._guard:
+            return list(self._caches)
