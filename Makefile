@@ -59,7 +59,7 @@ benchshort: $(PEERS)  ## every benchmark once, tiny, to prove that it runs
 test: lint unit browser spark connect benchsample  ## everything that must pass before a change lands
 
 stress: $(READY)  ## long races and kills, and the whole Spark suite on Connect
-	STRATA_TEST_DEFAULTS=1 $(BIN)/python -m pytest tests/concurrency -m stress --timeout 3600
+	STRATA_TEST_DEFAULTS=1 $(BIN)/python -m pytest tests/concurrency tests/spark -m stress --timeout 3600
 	STRATA_TEST_DEFAULTS=1 STRATA_TEST_CONNECT=1 $(BIN)/python -m pytest tests/spark --timeout 3600
 
 bench: $(PEERS)  ## the figures: side by side, with goals and verdicts (about 45 minutes)

@@ -108,6 +108,7 @@ def test_a_gap_after_vacuum_leads_to_a_full_load(
     assert equals_full_load(cache, catalog)
 
 
+@pytest.mark.stress
 def test_polls_and_publishers_go_on_through_a_restore(
     spark: SparkSession, catalog: Catalog, location: str
 ) -> None:

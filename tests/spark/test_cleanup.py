@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from pyspark.sql import SparkSession
 
 from catalog import Catalog
@@ -60,6 +61,7 @@ def test_the_grace_counts_from_publication_and_from_retirement(
     assert len(catalog.cleanup(grace=grace).purged) == 1
 
 
+@pytest.mark.stress
 def test_the_limit_caps_a_run_and_the_next_goes_on(catalog: Catalog) -> None:
     catalog.publish([segment(f"orders/{n}", f"c{n} INT") for n in range(5)])
     catalog.drop(datasource="orders")

@@ -49,6 +49,8 @@ def test_the_shell_is_quiet_answers_in_lines_and_a_signal_ends_it_on_record(
     poll = started(tmp_path, "poll", "--since", "0", "--every", "1", "--record")
     assert poll.stdout is not None
     assert json.loads(poll.stdout.readline())["facts"]["added"] == 1
+    # What was shown is recorded afterwards: with the next line the first one is.
+    assert json.loads(poll.stdout.readline())["facts"]["added"] == 0
     poll.send_signal(signal.SIGTERM)
     code, answers, err = ended(poll)
     assert (code, answers[-1]["error"]["condition"]) == (130, "INTERRUPTED")

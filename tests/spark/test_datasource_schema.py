@@ -77,7 +77,6 @@ def test_cache_catalog_frame_and_view_agree_as_segments_come_and_go(
         catalog.datasource_schema("orders")
 
 
-@pytest.mark.connect
 def test_a_conflict_is_reported_everywhere_and_goes_with_its_segments(catalog: Catalog) -> None:
     catalog.publish(segments(V1, 0, 1))
     catalog.publish(segments(V3, 1, 2))

@@ -54,6 +54,7 @@ def test_a_frame_is_published_like_the_list_of_its_rows(
     assert catalog.verify(since=0).ok
 
 
+@pytest.mark.stress
 def test_frames_take_the_same_modes_as_lists(spark: SparkSession, catalog: Catalog) -> None:
     catalog.publish(frame_of(spark, 10))
     wider = frame_of(spark, 10, "'a INT, b STRING'", start=5)

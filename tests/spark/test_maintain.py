@@ -45,6 +45,7 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(catalog: Catalog) ->
     assert (report.dry_run, report.version, catalog.version) == (True, version, version)
 
 
+@pytest.mark.stress
 def test_compaction_sorts_by_key_so_that_a_publish_reads_few_files(
     spark: SparkSession, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,6 +123,7 @@ def test_a_catalog_that_is_only_read_can_be_asked_what_maintenance_would_do(
 
 
 @pytest.mark.connect
+@pytest.mark.stress
 def test_a_catalog_in_a_metastore_is_maintained_with_its_runs(
     spark: SparkSession, schema_name: str
 ) -> None:

@@ -500,6 +500,7 @@ def test_text_of_limited_length_is_read_and_nullability_inside_does_not_matter(
     assert [row["v"] for row in nulled] == [None, None, "12345"]
 
 
+@pytest.mark.stress
 def test_a_schema_that_is_gone_by_now_is_read_from_the_version_that_had_it(
     spark: SparkSession, catalog: Catalog, location: str, orders: Path
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
 from pyspark.sql import SparkSession
 
 from catalog import Catalog
@@ -68,6 +69,7 @@ def test_a_report_counts_what_is_there_and_how_it_came_about(
     assert short.growth[0].segments in (4, 5)
 
 
+@pytest.mark.stress
 def test_the_growth_reaches_back_as_far_as_changes_can_be_read(catalog: Catalog) -> None:
     catalog.publish([segment("orders/1")])
     for number in range(2, 8):

@@ -321,6 +321,7 @@ def test_sql_reads_only(strata: Strata, catalog: Catalog) -> None:
 # --- manifests ------------------------------------------------------------------------------------
 
 
+@pytest.mark.stress
 def test_the_same_manifest_in_three_formats_gives_the_same_segments(
     spark: SparkSession, open_catalog: Callable[..., Catalog], tmp_path: Path, manifest: str
 ) -> None:
