@@ -43,6 +43,7 @@ from catalog.table.staging import Staging
 from catalog.table.store import Store
 from catalog.table.writer import Writer
 from catalog.waiting import Deadline, Surroundings
+from catalog.words import chosen
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -228,7 +229,7 @@ class Catalog(Inquiry):
             progress: is told of each step of publishing a DataFrame.
         """
         self._check_writable()
-        mode = _mode(on_existing)
+        mode = chosen(OnExisting, "on_existing", on_existing)
         caller = self._caller(actor, reason)
         until = self._deadline(deadline)
         if isinstance(segments, DataFrame):
@@ -404,16 +405,6 @@ class Catalog(Inquiry):
 
     def _deadline(self, seconds: float | None) -> Deadline:
         return Deadline(self._settings.deadline if seconds is None else seconds)
-
-
-def _mode(on_existing: str) -> OnExisting:
-    try:
-        return OnExisting(on_existing)
-    except ValueError:
-        raise InvalidInput(
-            f'on_existing must be "refuse", "skip" or "replace", not {on_existing!r}.',
-            on_existing=on_existing,
-        ) from None
 
 
 def user() -> str:

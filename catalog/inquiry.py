@@ -22,11 +22,12 @@ from catalog.schema import Schema
 from catalog.schema.prefix import MAX_DIGITS, is_prefix, resolve_prefix
 from catalog.schema.stored import read_stored
 from catalog.stats import Stats, stats_of
-from catalog.table.layout import bucket_of
+from catalog.table.layout import of_datasource
 from catalog.table.location import Location, literal
 from catalog.table.opening import Opened
 from catalog.table.store import Store
 from catalog.verify import Verifier, VerifyReport
+from catalog.words import chosen
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -135,8 +136,8 @@ class Inquiry(Frames):
             self._store.version_as_of(as_of),
             None if wanted is None else Schema.of(wanted),
             where,
-            Policy.of(policy),
-            OnLoss.of(on_loss),
+            chosen(Policy, "policy", policy),
+            chosen(OnLoss, "on_loss", on_loss),
             format,
             options,
             segment_id,
@@ -151,8 +152,7 @@ class Inquiry(Frames):
 
         For repeated questions there is the same on a cache.
         """
-        bucket = bucket_of(datasource, self._opened.segment_buckets)
-        condition = f"bucket = {bucket} AND datasource = {literal(datasource)}"
+        condition = of_datasource(datasource, self._opened.segment_buckets)
         version = self._store.version_as_of(as_of)
         found = self._combined(version, policy, condition)
         if not found:
@@ -202,7 +202,9 @@ class Inquiry(Frames):
     def _combined(
         self, version: int, policy: str, segments: str = "true"
     ) -> list[DatasourceSchema]:
-        return combined_schemas(self._store, version, self._registry, Policy.of(policy), segments)
+        return combined_schemas(
+            self._store, version, self._registry, chosen(Policy, "policy", policy), segments
+        )
 
     def _payloads(self, fingerprints: Sequence[str], as_of: AsOf) -> dict[str, str]:
         return self._store.payloads_of(fingerprints, self._store.version_as_of(as_of))

@@ -19,6 +19,7 @@ from catalog.evolution.merge import Policy
 from catalog.schema import Schema
 from catalog.schema.prefix import resolve_prefix
 from catalog.schema.stored import read_stored
+from catalog.words import chosen
 
 
 @dataclass(frozen=True)
@@ -151,12 +152,12 @@ class Snapshot:
                 datasource=datasource,
                 version=self.version,
             )
-        chosen = Policy.of(policy)
+        wanted = chosen(Policy, "policy", policy)
         stamps = [
             (self._stored(name).published_micros, name) for name in counts if name is not None
         ]
-        combined = self.merges.of(datasource, stamps, chosen, self._schema)
-        return DatasourceSchema(datasource, chosen, combined, counts)
+        combined = self.merges.of(datasource, stamps, wanted, self._schema)
+        return DatasourceSchema(datasource, wanted, combined, counts)
 
     def content(self) -> dict[str, Any]:
         """Everything that two snapshots of one version must agree in, in comparable form."""

@@ -6,15 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
-from catalog.errors import InvalidInput
 from catalog.evolution.widening import widest
 from catalog.schema import Schema
 from catalog.schema.columns import type_text
 from catalog.schema.names import child, quote, shown
-
-_NESTED = (StructType, ArrayType, MapType)
+from catalog.words import chosen
 
 
 class Kind(StrEnum):
@@ -130,15 +128,6 @@ class Mode(StrEnum):
     FULL = "full"
     FULL_TRANSITIVE = "full_transitive"
 
-    @classmethod
-    def of(cls, name: str) -> Mode:
-        """The mode of this name."""
-        try:
-            return cls(name)
-        except ValueError:
-            known = ", ".join(cls)
-            raise InvalidInput(f"mode must be one of {known}, not {name!r}.", mode=name) from None
-
     @property
     def transitive(self) -> bool:
         return self.value.endswith("_transitive")
@@ -184,17 +173,17 @@ def compatibility(old: Schema | str, new: Schema | str) -> Compatibility:
 
 def judge(new: Schema | str, history: Sequence[Schema | str], mode: str) -> Judgement:
     """Whether `new` may follow a history, given from the oldest to the newest schema."""
-    chosen = Mode.of(mode)
-    if chosen is Mode.NONE:
-        return Judgement(chosen, ())
-    asked = history if chosen.transitive else history[-1:]
+    wanted = chosen(Mode, "mode", mode)
+    if wanted is Mode.NONE:
+        return Judgement(wanted, ())
+    asked = history if wanted.transitive else history[-1:]
     return Judgement(
-        chosen,
+        wanted,
         tuple(
             Break(Schema.of(old).fingerprint, change)
             for old in asked
             for change in compatibility(old, new).changes
-            if not chosen.allows(change)
+            if not wanted.allows(change)
         ),
     )
 
@@ -252,12 +241,7 @@ def _retyped(old: DataType, new: DataType) -> Kind | None:
     before, after = type_text(old), type_text(new)
     if before == after:
         return None
-    if isinstance(old, NullType):
-        return Kind.WIDENED
-    if isinstance(new, NullType):
-        return Kind.NARROWED
-    nested = isinstance(old, _NESTED) or isinstance(new, _NESTED)
-    common = None if nested else widest(old, new)
+    common = widest(old, new)
     if common is None:
         return Kind.RETYPED
     held = type_text(common)

@@ -10,7 +10,6 @@ from pyspark.sql.types import (
     ArrayType,
     DataType,
     MapType,
-    NullType,
     StringType,
     StructField,
     StructType,
@@ -22,8 +21,8 @@ from catalog.evolution.widening import widest
 from catalog.schema import Schema
 from catalog.schema.columns import type_text
 from catalog.schema.names import child, quote, shown
+from catalog.words import chosen
 
-_NESTED = (StructType, ArrayType, MapType)
 _NAMED = 5
 
 
@@ -33,16 +32,6 @@ class Policy(StrEnum):
     STRICT = "strict"
     WIDEST = "widest"
     LATEST = "latest"
-
-    @classmethod
-    def of(cls, name: str) -> Policy:
-        """The policy of this name."""
-        try:
-            return cls(name)
-        except ValueError:
-            raise InvalidInput(
-                f'policy must be "strict", "widest" or "latest", not {name!r}.', policy=name
-            ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +87,9 @@ def merge(*schemas: Schema | str, policy: str = Policy.STRICT) -> Schema:
     Raises:
         SchemaConflict: The policy is strict and a column has no common type.
     """
-    chosen = Policy.of(policy)
-    done = merged(schemas, chosen)
-    if done.conflicts and chosen is Policy.STRICT:
+    wanted = chosen(Policy, "policy", policy)
+    done = merged(schemas, wanted)
+    if done.conflicts and wanted is Policy.STRICT:
         raise conflict_error(done.conflicts)
     return done.schema
 
@@ -110,13 +99,13 @@ def merged(schemas: Iterable[Schema | str], policy: str = Policy.STRICT) -> Merg
 
     What is in conflict never hides the columns that do merge.
     """
-    chosen = Policy.of(policy)
+    wanted = chosen(Policy, "policy", policy)
     given = [Schema.of(each) for each in schemas]
     if not given:
         raise InvalidInput("merge takes at least one schema.")
     if all(each is given[0] for each in given):
         return Merged(given[0])
-    return extended(Merged(given[0]), given[1:], chosen)
+    return extended(Merged(given[0]), given[1:], wanted)
 
 
 def extended(done: Merged, more: Iterable[Schema], policy: Policy) -> Merged:
@@ -183,10 +172,6 @@ class _Joining:
         if a is b:  # most columns; paths are made only where they are needed
             return a
         here = path if name is None else child(path, name)
-        if isinstance(a, NullType):
-            return b
-        if isinstance(b, NullType):
-            return a
         if isinstance(a, StructType) and isinstance(b, StructType):
             return self.structs(a, b, here)
         if isinstance(a, ArrayType) and isinstance(b, ArrayType):
@@ -196,7 +181,7 @@ class _Joining:
             key = self._types(a.keyType, b.keyType, f"{here}.key")
             value = self._types(a.valueType, b.valueType, f"{here}.value")
             return MapType(key, value, a.valueContainsNull or b.valueContainsNull)
-        common = None if isinstance(a, _NESTED) or isinstance(b, _NESTED) else widest(a, b)
+        common = widest(a, b)
         return self._conflicting(a, b, here) if common is None else common
 
     def _conflicting(self, a: DataType, b: DataType, path: str) -> DataType:

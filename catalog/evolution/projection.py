@@ -8,13 +8,12 @@ from enum import StrEnum
 import pyspark.sql.types as spark
 from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructField, StructType
 
-from catalog.errors import InvalidInput, WouldLose
+from catalog.errors import WouldLose
 from catalog.evolution.widening import widest
 from catalog.schema import Schema
 from catalog.schema.columns import type_text
 from catalog.schema.names import child, quote, shown
 
-_NESTED = (StructType, ArrayType, MapType)
 _NAMED = 5
 # Their text gives the value back, whatever the settings of the session are.
 _TELLING = (
@@ -39,16 +38,6 @@ class OnLoss(StrEnum):
 
     REFUSE = "refuse"
     NULL = "null"
-
-    @classmethod
-    def of(cls, name: str) -> OnLoss:
-        """The way of this name."""
-        try:
-            return cls(name)
-        except ValueError:
-            raise InvalidInput(
-                f'on_loss must be "refuse" or "null", not {name!r}.', on_loss=name
-            ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,8 +264,6 @@ class _Way:
         return Fill(target)
 
     def _fits(self, source: DataType, target: DataType) -> bool:
-        if isinstance(source, _NESTED) or isinstance(target, _NESTED):
-            return False
         common = widest(source, target)
         if common is not None and type_text(common) == type_text(target):
             return True
@@ -285,14 +272,7 @@ class _Way:
 
 def shape(kind: DataType) -> str:
     """What a type holds, whatever the order of columns, nullability and lengths of text."""
-    if isinstance(kind, StructType):
-        inner = sorted(f"{quote(field.name)}:{shape(field.dataType)}" for field in kind.fields)
-        return f"struct<{','.join(inner)}>"
-    if isinstance(kind, ArrayType):
-        return f"array<{shape(kind.elementType)}>"
-    if isinstance(kind, MapType):
-        return f"map<{shape(kind.keyType)},{shape(kind.valueType)}>"
-    return stored(kind)
+    return type_text(kind, atom=stored, order=sorted)
 
 
 def stored(kind: DataType) -> str:

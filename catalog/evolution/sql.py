@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql.types import DataType
 
 from catalog.evolution.projection import (
     Cast,
@@ -17,6 +17,7 @@ from catalog.evolution.projection import (
     Keep,
     stored,
 )
+from catalog.schema.columns import type_text
 from catalog.table.location import identifier, literal
 
 
@@ -27,14 +28,7 @@ def expressions(fields: Iterable[Field]) -> list[str]:
 
 def type_sql(kind: DataType) -> str:
     """A type as CAST takes it; a char or a varchar is a string in a DataFrame."""
-    if isinstance(kind, StructType):
-        inner = (f"{identifier(field.name)}:{type_sql(field.dataType)}" for field in kind.fields)
-        return f"struct<{','.join(inner)}>"
-    if isinstance(kind, ArrayType):
-        return f"array<{type_sql(kind.elementType)}>"
-    if isinstance(kind, MapType):
-        return f"map<{type_sql(kind.keyType)},{type_sql(kind.valueType)}>"
-    return stored(kind)
+    return type_text(kind, atom=stored, name=identifier)
 
 
 def _field(field: Field, parent: str, depth: int = 0) -> str:

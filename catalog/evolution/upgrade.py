@@ -13,6 +13,7 @@ from catalog.evolution.diff import diff
 from catalog.evolution.projection import Leeway, OnLoss, projection, shape
 from catalog.evolution.sql import expressions
 from catalog.schema import Schema
+from catalog.words import chosen
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -59,7 +60,7 @@ def upgrade(
                 data=given.ddl,
             )
         given = declared
-    way = projection(given, Schema.of(to), Leeway(drop, text, OnLoss.of(on_loss)))
+    way = projection(given, Schema.of(to), Leeway(drop, text, chosen(OnLoss, "on_loss", on_loss)))
     if isinstance(data, DataFrame):
         return data.selectExpr(*expressions(way.fields))
     return projected(data, way)

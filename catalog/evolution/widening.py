@@ -34,7 +34,10 @@ _RANKS = {
 
 
 def widest(a: DataType, b: DataType) -> DataType | None:
-    """The least atomic type that holds the values of both; none if there is no such type."""
+    """The least atomic type that holds the values of both; none if there is no such type.
+
+    Structs, arrays and maps are compared by what they hold, not here.
+    """
     if isinstance(a, spark.NullType):
         return b
     if isinstance(b, spark.NullType):
@@ -47,7 +50,8 @@ def widest(a: DataType, b: DataType) -> DataType | None:
     for family, join in _FAMILIES:
         if type(a).__name__ in family and type(b).__name__ in family:
             return join(a, b)
-    return a if atoms.text_of(a) == atoms.text_of(b) else None
+    text = atoms.text_of(a)
+    return a if text is not None and text == atoms.text_of(b) else None
 
 
 def _decimal(a: Any, b: Any) -> DataType | None:

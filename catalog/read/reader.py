@@ -23,8 +23,8 @@ from catalog.read.selection import Where, select
 from catalog.registry import Registry
 from catalog.schema import Schema
 from catalog.schema.columns import type_text
-from catalog.table.layout import bucket_of
-from catalog.table.location import identifier, literal
+from catalog.table.layout import of_datasource
+from catalog.table.location import identifier
 from catalog.table.store import Store
 
 if TYPE_CHECKING:
@@ -71,14 +71,14 @@ class Reader:
 
     def read(self, request: Request) -> DataFrame:
         """A frame over the segments' data; nothing of it is read yet."""
-        segments = (
-            f"{self._store.pinned(request.version)} WHERE kind = 'segment' AND "
-            f"{self._segments_of(request.datasource)}"
+        entries = (
+            f"(SELECT * FROM {self._store.pinned(request.version)} WHERE kind = 'segment' AND "
+            f"{self._segments_of(request.datasource)})"
         )
         # A condition of the user's is for the user's session, with its time zone and functions.
         own = request.where is None or isinstance(request.where, tuple)
         session = self._store.session if own else self._spark
-        pieces = select(session, segments, request.where, request.format)
+        pieces = select(session, entries, request.where, request.format)
         check_places(pieces)
         target = request.schema or self._datasource_schema(request, pieces)
         if not pieces and not self._exists(request):
@@ -133,8 +133,7 @@ class Reader:
         return bool(rows.collect())
 
     def _segments_of(self, datasource: str) -> str:
-        bucket = bucket_of(datasource, self._buckets)
-        return f"bucket = {bucket} AND datasource = {literal(datasource)}"
+        return of_datasource(datasource, self._buckets)
 
     # --- the data ---------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from catalog.errors import InvalidInput, Unreadable
 from catalog.model import micros
 from catalog.read.formats import place_of
 from catalog.read.scans import Piece
+from catalog.table import views
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,22 +24,17 @@ _NAMED = 3
 
 
 def select(
-    session: SparkSession, segments: str, where: Where, default_format: str | None
+    session: SparkSession, entries: str, where: Where, default_format: str | None
 ) -> list[Piece]:
     """The pieces to read, in the order of their ids.
 
     Args:
         session: where the catalog's table is read.
-        segments: the rows to choose from, as what follows FROM.
+        entries: the rows to choose from, as a relation.
         where: an interval that they overlap, or a condition on the columns of the view `segments`.
         default_format: the format of locations that do not say theirs.
     """
-    # As in the view; only that the rows are found by their partition here.
-    rows = session.sql(
-        "SELECT key AS segment_id, datasource, substr(key, length(datasource) + 2) AS name, "
-        "fingerprint, num_rows, size_bytes, location, starts_at, ends_at, revision, published_at, "
-        f"changed_at, changed_by, commit_id FROM {segments}"
-    )
+    rows = session.sql(views.query("segments", entries))
     chosen = _chosen(rows, where).select("segment_id", "fingerprint", "location")
     table = chosen.toArrow().sort_by("segment_id").to_pydict()
     for column, what in (("fingerprint", "a schema"), ("location", "a location")):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
@@ -58,13 +58,29 @@ def _inside(kind: DataType, path: str, depth: int) -> Iterator[Column]:
         yield from _inside(kind.valueType, f"{path}.value", depth)
 
 
-def type_text(kind: DataType) -> str:
-    """The type as DESCRIBE shows it: lower case, without nullability and comments."""
-    if isinstance(kind, StructType):
-        inner = (f"{quote(field.name)}:{type_text(field.dataType)}" for field in kind.fields)
-        return f"struct<{','.join(inner)}>"
-    if isinstance(kind, ArrayType):
-        return f"array<{type_text(kind.elementType)}>"
-    if isinstance(kind, MapType):
-        return f"map<{type_text(kind.keyType)},{type_text(kind.valueType)}>"
+def _atom_text(kind: DataType) -> str:
     return atoms.text_of(kind) or kind.simpleString()
+
+
+def type_text(
+    kind: DataType,
+    atom: Callable[[DataType], str] = _atom_text,
+    name: Callable[[str], str] = quote,
+    order: Callable[[Iterable[str]], Iterable[str]] = list,
+) -> str:
+    """The type as DESCRIBE shows it: lower case, without nullability and comments.
+
+    Others may spell atoms and names in their way, and put the columns of a struct in their order.
+    """
+
+    def text(inner: DataType) -> str:
+        if isinstance(inner, StructType):
+            columns = (f"{name(field.name)}:{text(field.dataType)}" for field in inner.fields)
+            return f"struct<{','.join(order(columns))}>"
+        if isinstance(inner, ArrayType):
+            return f"array<{text(inner.elementType)}>"
+        if isinstance(inner, MapType):
+            return f"map<{text(inner.keyType)},{text(inner.valueType)}>"
+        return atom(inner)
+
+    return text(kind)

@@ -132,6 +132,11 @@ def properties_sql(properties: dict[str, str]) -> str:
     return ", ".join(f"'{name}' = '{value}'" for name, value in sorted(properties.items()))
 
 
+def of_datasource(datasource: str, buckets: int) -> str:
+    """The condition on segment rows that finds those of a datasource, by partition first."""
+    return f"bucket = {bucket_of(datasource, buckets)} AND datasource = {literal(datasource)}"
+
+
 def bucket_of(text: str, buckets: int) -> int:
     """The bucket of a key: Spark's `pmod(xxhash64(text), buckets)`, computed here."""
     unsigned: int = xxhash.xxh64_intdigest(text.encode(), seed=42)

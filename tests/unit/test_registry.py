@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -80,6 +82,15 @@ def test_many_are_loaded_at_once_and_given_in_the_order_asked() -> None:
     assert table.loads == [(B.fingerprint,), (C.fingerprint, A.fingerprint)]
 
 
+def _waiting_for_others() -> int:
+    """How many threads wait for the result of a load that is not theirs."""
+    waiting = 0
+    for frame in sys._current_frames().values():
+        calls = {each.f_code.co_qualname for each, _ in traceback.walk_stack(frame)}
+        waiting += {"Future.result", "Registry.many"} <= calls
+    return waiting
+
+
 def _eight(table: Table) -> tuple[Registry, list[Future[Schema]]]:
     """A registry, and eight callers of one schema who wait for one load."""
     others = Others()
@@ -88,8 +99,7 @@ def _eight(table: Table) -> tuple[Registry, list[Future[Schema]]]:
     pool = ThreadPoolExecutor(8)
     calls = [pool.submit(registry.get, A.fingerprint) for _ in range(8)]
     assert table.entered.acquire(timeout=10)
-    until(lambda: others.asked == 8)  # and from there it is a few lines to the wait
-    threading.Event().wait(0.1)
+    until(lambda: _waiting_for_others() == 7)
     assert registry.find(A.fingerprint) is None  # it does not wait
     pool.shutdown(wait=False)
     return registry, calls
@@ -218,7 +228,7 @@ def test_who_looks_at_another_version_does_not_take_no_for_an_answer() -> None:
     nothing, earlier = Table({}), Table()
     registry, calls = _eight(nothing)
     late = ThreadPoolExecutor(1).submit(registry.many, [A.fingerprint], earlier.load)
-    threading.Event().wait(0.1)
+    until(lambda: _waiting_for_others() == 8)
     nothing.gate.set()
     assert late.result(10) == {A.fingerprint: A}
     # Of the others the first was told that there is none; who asked again may have met this load.
