@@ -136,6 +136,19 @@ class Unreadable(CatalogError):
     condition = "UNREADABLE"
 
 
+class BrokenFile(CatalogError):
+    """A data file does not say what its schema is: it is gone, damaged, or of an unknown kind."""
+
+    condition = "BROKEN_FILE"
+
+
+class UnreadableFiles(CatalogError):
+    """Spark cannot read any files at all: something is wrong with the job, not with the files."""
+
+    condition = "UNREADABLE_FILES"
+    retryable = True
+
+
 class SegmentConflict(CatalogError):
     """A segment id is already published with other content; nothing was written."""
 

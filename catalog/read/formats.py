@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 
 # Spark's own way to name files in SQL: parquet.`/data/x`.
 _NAMED = re.compile(r"(?P<format>[a-z]+)\.`(?P<path>.+)`", re.DOTALL)
@@ -20,7 +21,19 @@ _SUFFIXES = {
     ".csv": "csv",
     ".delta": "delta",
 }
-FORMATS = ("parquet", "orc", "json", "csv", "delta")
+
+
+class Format(StrEnum):
+    """The formats of data that is read."""
+
+    PARQUET = "parquet"
+    ORC = "orc"
+    JSON = "json"
+    CSV = "csv"
+    DELTA = "delta"
+
+
+FORMATS = tuple(form.value for form in Format)
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ def _unreadable(segment_ids: Sequence[str], what: str) -> Unreadable:
     named = ", ".join(segment_ids[:_NAMED])
     more = f" and {len(segment_ids) - _NAMED} more" if len(segment_ids) > _NAMED else ""
     return Unreadable(
-        f"{named}{more} cannot be read: published without {what}. Publish again with it, or "
-        "leave them out with where.",
+        f"{named}{more} cannot be read: published without {what}. Run a backfill for schemas, "
+        "publish again with it, or leave them out with where.",
         segment_ids=list(segment_ids[:_NAMED]),
     )

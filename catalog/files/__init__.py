@@ -1,0 +1,1 @@
+"""Data files: where they lie, and what they say of themselves."""

@@ -1,0 +1,255 @@
+"""What the log of a Delta table says of the table and of its partitions; no data is read.
+
+The log is replayed by Spark from the newest checkpoint on, as Delta's protocol lays it down. Where
+a writer left out the statistics of its files, their rows are counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+from catalog.errors import BrokenFile, InvalidSchema
+from catalog.files.footers import Footer
+from catalog.read.formats import escaped
+from catalog.schema import Schema
+from catalog.table.failures import condition_of, first_line
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_LOG = "_delta_log"
+_COMMIT = re.compile(r"(\d{20})\.json")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?\.parquet")
+_NEWER_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.[0-9a-f-]{36}\.(?:json|parquet)")
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+# What Spark escapes in the names of partition folders.
+_ESCAPED = re.compile(r"[\x01-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
+
+_VECTOR = "STRUCT<storageType STRING, pathOrInlineDv STRING, offset INT, cardinality BIGINT>"
+_ACTIONS = (
+    "add STRUCT<path STRING, partitionValues MAP<STRING, STRING>, size BIGINT, stats STRING, "
+    f"deletionVector {_VECTOR}>, remove STRUCT<path STRING, deletionVector {_VECTOR}>, "
+    "metaData STRUCT<schemaString STRING, partitionColumns ARRAY<STRING>>"
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A partition, or all of a table that has none; `folder` is where its files lie below it."""
+
+    folder: str
+    num_rows: int
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class TableLog:
+    """A Delta table at one version."""
+
+    root: str
+    version: int
+    schema: Schema
+    partitioned: bool
+    parts: tuple[Part, ...]
+
+    def footer(self, folder: str = "") -> Footer:
+        """What the table, or a partition of it, would say if it were a file."""
+        below = f"{folder}/"
+        parts = [p for p in self.parts if not folder or f"{p.folder}/".startswith(below)]
+        if folder and not parts:
+            raise BrokenFile(
+                f"the Delta table {self.root} has no files in {folder} at version {self.version}",
+                path=self.root,
+            )
+        rows, size = sum(p.num_rows for p in parts), sum(p.size_bytes for p in parts)
+        return Footer(self.schema, rows, size)
+
+
+def read_table(spark: SparkSession, path: str, version: int | None) -> Footer:
+    """What the Delta table or the partition at a path is, at a version or the newest."""
+    root, folders = path.rstrip("/"), ""
+    while True:
+        if is_table(spark, root):
+            return read_log(spark, root, version).footer(folders)
+        above, _, last = root.rpartition("/")
+        if not above or "=" not in last:
+            raise BrokenFile(f"there is no Delta table at {path}", path=path)
+        root, folders = above, f"{last}/{folders}".rstrip("/")
+
+
+def is_table(spark: SparkSession, root: str) -> bool:
+    """Whether a folder holds a Delta table."""
+    return any(
+        _COMMIT.fullmatch(name) or _CHECKPOINT.fullmatch(name) for name in _names(spark, root)
+    )
+
+
+def read_log(spark: SparkSession, root: str, version: int | None = None) -> TableLog:
+    """The table at a version, or at the newest; raises `BrokenFile` if its log cannot be read."""
+    names = _names(spark, root)
+    wanted, checkpoint, commits = _chosen(root, names, version)
+    try:
+        return _replayed(spark, root, wanted, checkpoint, commits)
+    except PySparkException as error:
+        raise BrokenFile(
+            f"the log of the Delta table {root} cannot be read: {first_line(error)}", path=root
+        ) from error
+    except InvalidSchema as error:
+        raise BrokenFile(f"the Delta table {root}: {error.message}", path=root) from error
+
+
+def _names(spark: SparkSession, root: str) -> list[str]:
+    """The names in a table's log; none if there is no log."""
+    try:
+        listed = spark.read.format("binaryFile").load(f"{escaped(root)}/{_LOG}").select("path")
+        return [row["path"].rpartition("/")[2] for row in listed.collect()]
+    except PySparkException as error:
+        if condition_of(error).startswith("PATH_NOT_FOUND"):
+            return []
+        raise BrokenFile(
+            f"the log of {root} cannot be listed: {first_line(error)}", path=root
+        ) from error
+
+
+def _chosen(
+    root: str, names: Iterable[str], version: int | None
+) -> tuple[int, list[str], list[str]]:
+    """The version that is meant, and the files that lead to it: a checkpoint, and commits."""
+    names = list(names)
+    commits = {int(found[1]): name for name in names if (found := _COMMIT.fullmatch(name))}
+    pieces: dict[int, list[re.Match[str]]] = {}
+    for name in names:
+        if found := _CHECKPOINT.fullmatch(name):
+            pieces.setdefault(int(found[1]), []).append(found)
+    whole = {n: some for n, some in pieces.items() if len(some) == int(some[0][3] or 1)}
+    if not commits and not whole:
+        raise BrokenFile(f"there is no Delta table at {root}", path=root)
+    newest = max([*commits, *whole])
+    wanted = newest if version is None else version
+    if wanted > newest:
+        raise BrokenFile(
+            f"the Delta table {root} has no version {wanted}; the newest is {newest}", path=root
+        )
+    begin = max((n for n in whole if n <= wanted), default=-1)
+    missing = [n for n in range(begin + 1, wanted + 1) if n not in commits]
+    if missing:
+        newer = any(_NEWER_CHECKPOINT.fullmatch(name) for name in names)
+        why = (
+            "its checkpoints are of a kind that is not read here (delta.checkpointPolicy=v2)"
+            if newer
+            else "it has expired"
+        )
+        raise BrokenFile(
+            f"version {wanted} of the Delta table {root} cannot be read: commit {missing[0]} is "
+            f"not in its log, {why}",
+            path=root,
+        )
+    checkpoint = [found[0] for found in whole[begin]] if begin >= 0 else []
+    return wanted, checkpoint, [commits[n] for n in range(begin + 1, wanted + 1)]
+
+
+def _replayed(
+    spark: SparkSession, root: str, version: int, checkpoint: list[str], commits: list[str]
+) -> TableLog:
+    actions = _actions(spark, root, checkpoint, commits)
+    (said,) = (
+        actions.where("metaData IS NOT NULL")
+        .agg(F.expr("max_by(metaData, version) AS metadata"))
+        .collect()
+    )
+    schema = Schema.of(said["metadata"]["schemaString"])
+    columns = list(said["metadata"]["partitionColumns"] or ())
+    # A table whose columns were renamed keeps partition values under the names of the first day.
+    physical = {
+        field.metadata.get("delta.columnMapping.physicalName", field.name): field.name
+        for field in schema.struct().fields
+    }
+    found = _live(actions).collect()
+    parts = [_part(spark, root, version, columns, physical, row.asDict()) for row in found]
+    ordered = tuple(sorted(parts, key=lambda part: part.folder))
+    return TableLog(root, version, schema, bool(columns), ordered)
+
+
+def _actions(
+    spark: SparkSession, root: str, checkpoint: list[str], commits: list[str]
+) -> DataFrame:
+    log = f"{escaped(root)}/{_LOG}"
+    number = "CAST(substr(_metadata.file_name, 1, 20) AS BIGINT) AS version"
+    frames = []
+    if commits:
+        reader = spark.read.schema(_ACTIONS).option("mode", "FAILFAST")
+        frames.append(reader.json([f"{log}/{name}" for name in commits]).selectExpr("*", number))
+    if checkpoint:
+        reader = spark.read.schema(_ACTIONS)
+        files = [f"{log}/{name}" for name in checkpoint]
+        frames.append(reader.parquet(*files).selectExpr("*", number))
+    return frames[0] if len(frames) == 1 else frames[0].unionAll(frames[1])
+
+
+def _live(actions: DataFrame) -> DataFrame:
+    """The files that are part of the table, summed up by partition."""
+    file = "coalesce(add.path, remove.path)"
+    vector = "coalesce(add.deletionVector, remove.deletionVector)"
+    # A file that gets another deletion vector is removed with the old and added with the new one.
+    last = (
+        actions.where("add IS NOT NULL OR remove IS NOT NULL")
+        .selectExpr(
+            "add",
+            f"row_number() OVER (PARTITION BY {file}, {vector}.storageType, "
+            f"{vector}.pathOrInlineDv, {vector}.offset ORDER BY version DESC, "
+            "add IS NULL) AS place",
+        )
+        .where("place = 1 AND add IS NOT NULL")
+    )
+    rows = (
+        "CAST(get_json_object(add.stats, '$.numRecords') AS BIGINT) "
+        "- coalesce(add.deletionVector.cardinality, 0)"
+    )
+    return (
+        last.selectExpr(
+            "array_sort(map_entries(add.partitionValues)) AS partition",
+            f"{rows} AS num_rows",
+            "add.size AS size_bytes",
+        )
+        .groupBy("partition")
+        .agg(
+            F.expr("IF(bool_or(num_rows IS NULL), NULL, sum(num_rows)) AS num_rows"),
+            F.expr("sum(size_bytes) AS size_bytes"),
+        )
+    )
+
+
+def _part(
+    spark: SparkSession,
+    root: str,
+    version: int,
+    columns: list[str],
+    physical: Mapping[str, str],
+    row: dict[str, Any],
+) -> Part:
+    values = {
+        physical.get(entry["key"], entry["key"]): entry["value"] for entry in row["partition"]
+    }
+    folder = "/".join(f"{_escaped(name)}={_escaped(values.get(name))}" for name in columns)
+    part = Part(folder, row["num_rows"] or 0, row["size_bytes"])
+    if row["num_rows"] is not None:
+        return part
+    return replace(part, num_rows=_count(spark, f"{root}/{folder}".rstrip("/"), version))
+
+
+def _count(spark: SparkSession, path: str, version: int) -> int:
+    """The rows of files whose writer left out statistics."""
+    return spark.read.format("delta").option("versionAsOf", version).load(path).count()
+
+
+def _escaped(text: str | None) -> str:
+    """The name of a partition folder as Spark writes it."""
+    if not text:
+        return _NO_VALUE
+    return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
