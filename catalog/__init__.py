@@ -1,37 +1,54 @@
 """Strata: a Spark-native metadata catalog. Which schema does this segment have?"""
 
+from catalog.backfill.report import BackfillReport, Quarantined
 from catalog.cache.broadcast import Handle
-from catalog.cache.cache import Cache, Poll
+from catalog.cache.cache import Cache, Poll, Stopped
+from catalog.cache.live import LiveCache
+from catalog.cache.metrics import CacheMetrics
+from catalog.cache.places import PlaceName
 from catalog.catalog import Catalog, UpgradeReport
 from catalog.cleanup import CleanupReport
 from catalog.config import Settings
 from catalog.errors import CatalogError
 from catalog.evolution import compatibility, judge, merge, merged, superior, upgrade
 from catalog.evolution.diff import diff
+from catalog.files.opening import Files
 from catalog.maintain import MaintainReport
 from catalog.model import DropResult, PublishResult, Segment
 from catalog.progress import Step
+from catalog.publish.files import FileProblem, FilesReport
+from catalog.realtime.stream import StreamAnnouncer
 from catalog.schema import Schema
 from catalog.stats import Stats
 from catalog.table.runs import Run
 from catalog.verify import VerifyReport, Violation
 
 __all__ = [
+    "BackfillReport",
     "Cache",
+    "CacheMetrics",
     "Catalog",
     "CatalogError",
     "CleanupReport",
     "DropResult",
+    "FileProblem",
+    "Files",
+    "FilesReport",
     "Handle",
+    "LiveCache",
     "MaintainReport",
+    "PlaceName",
     "Poll",
     "PublishResult",
+    "Quarantined",
     "Run",
     "Schema",
     "Segment",
     "Settings",
     "Stats",
     "Step",
+    "Stopped",
+    "StreamAnnouncer",
     "UpgradeReport",
     "VerifyReport",
     "Violation",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import TracebackType
@@ -15,9 +15,12 @@ from pyspark.sql import DataFrame
 
 from catalog import cleanup as cleaning
 from catalog import maintain as maintaining
+from catalog.backfill.completing import Completed, Completer
+from catalog.backfill.waiting import Completion
 from catalog.cleanup import Cleaner, CleanupReport
 from catalog.config import Settings
-from catalog.drop import Dropper, select
+from catalog.discovery import Discovery
+from catalog.drop import Dropper, Selection, select
 from catalog.errand import Errand
 from catalog.errors import (
     CatalogNotFound,
@@ -25,7 +28,6 @@ from catalog.errors import (
     ReadOnly,
     UpgradeNeeded,
 )
-from catalog.inquiry import Inquiry
 from catalog.maintain import Maintainer, MaintainReport, check_retention
 from catalog.model import Caller, DropResult, OnExisting, PublishResult, Segment, check_actor
 from catalog.progress import Progress, silent
@@ -61,7 +63,7 @@ class UpgradeReport:
     dry_run: bool = False
 
 
-class Catalog(Inquiry):
+class Catalog(Discovery):
     """A catalog of segments and their schemas, kept in one Delta table.
 
     Open one with `Catalog.open`. Calls from many threads are welcome: publishes that wait at the
@@ -109,6 +111,7 @@ class Catalog(Inquiry):
             surroundings,
         )
         self._dropper = Dropper(self._writer, opened.segment_buckets, surroundings)
+        self._completer = Completer(self._writer, opened.segment_buckets, surroundings)
 
     @classmethod
     def open(
@@ -220,7 +223,8 @@ class Catalog(Inquiry):
         Args:
             segments: `Segment` objects, or a DataFrame with the columns segment_id (or datasource
                 and name), schema (DDL or Spark's JSON), num_rows, and if known size_bytes,
-                location, starts_at, ends_at.
+                location, starts_at, ends_at. Where schema and num_rows are null, a backfill finds
+                them in the data at the location.
             on_existing: what to do about ids that are there with other content: "refuse" the whole
                 publish, "skip" them, or "replace" them. The same content again is no change.
             actor: who publishes.
@@ -261,9 +265,7 @@ class Catalog(Inquiry):
         if dry_run:
             return self._dropper.count(selection)
         self._check_writable()
-        caller = self._caller(actor, reason)
-        until = self._deadline(deadline)
-        return self._queue.alone(lambda: self._dropper.drop(selection, caller, until), until)
+        return self._drop(selection, self._caller(actor, reason), self._deadline(deadline))
 
     def cleanup(
         self,
@@ -383,6 +385,17 @@ class Catalog(Inquiry):
                 f"release writes layout {self._layout.number}; call upgrade() first.",
                 location=str(self.location),
             )
+
+    def _complete(
+        self, completions: Sequence[Completion], caller: Caller, deadline: float | None = None
+    ) -> Completed:
+        until = self._deadline(deadline)
+        return self._queue.alone(
+            lambda: self._completer.complete(completions, caller, until), until
+        )
+
+    def _drop(self, selection: Selection, caller: Caller, until: Deadline) -> DropResult:
+        return self._queue.alone(lambda: self._dropper.drop(selection, caller, until), until)
 
     def _caller(self, actor: str | None, reason: str) -> Caller:
         return Caller(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from catalog.files.opening import Files, OpenFile
 from catalog.table.layout import DEFAULT_SEGMENT_BUCKETS
 
 
@@ -18,8 +19,15 @@ class Settings:
             datasources in different buckets never wait for each other.
         file_lock: hold an operating-system lock on local disk. Without it two processes damage
             the table; only writers inside one JVM may go without.
+        open_file: opens the data file at a path, on the driver and on executors, where it has to
+            be importable; by default through pyarrow, with the credentials of the environment.
+        announcements: the folder in which streaming jobs announce the schemas of open segments; by
+            default beside the table. A catalog in a metastore schema has no such place and needs
+            one, such as a volume path.
     """
 
     deadline: float = 120.0
     segment_buckets: int = DEFAULT_SEGMENT_BUCKETS
     file_lock: bool = True
+    open_file: OpenFile = field(default_factory=Files)
+    announcements: str | None = None

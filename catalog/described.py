@@ -159,7 +159,10 @@ def _problem(batch: pa.RecordBatch, ids: Any, datasources: Any, complaints: Any)
             f"or a datasource longer than {LONGEST_DATASOURCE}",
         ),
         (pc.match_substring_regex(ids, CONTROL.pattern), "has control characters in its id"),
-        (pc.is_null(batch.column("num_rows")), "has no num_rows"),
+        (
+            pc.and_(pc.is_null(batch.column("num_rows")), pc.is_valid(batch.column("schema"))),
+            "has no num_rows",
+        ),
         (pc.less(batch.column("num_rows"), 0), "has a negative num_rows"),
         (pc.less(batch.column("size_bytes"), 0), "has a negative size_bytes"),
         (
@@ -174,7 +177,10 @@ def _problem(batch: pa.RecordBatch, ids: Any, datasources: Any, complaints: Any)
             "has control characters in its location",
         ),
         (pc.greater_equal(starts, ends), "starts at or after its end"),
-        (pc.is_null(batch.column("schema")), "has no schema"),
+        (
+            pc.and_(pc.is_null(batch.column("schema")), pc.is_null(location)),
+            "has neither a schema nor a location where a backfill finds it",
+        ),
     ]
     problem = complaints
     for broken, words in reversed(rules):

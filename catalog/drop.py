@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+import pyarrow as pa
+
 from catalog.errors import InvalidInput
-from catalog.model import Caller, DropResult, Kind, check_segment_id, micros
+from catalog.model import Caller, DropResult, Kind, check_datasource, check_segment_id, micros
 from catalog.rows import key_table, segment_bucket
 from catalog.table.layout import bucket_of
 from catalog.table.location import literal
@@ -18,12 +20,16 @@ from catalog.waiting import Deadline, Surroundings
 
 @dataclass(frozen=True)
 class Selection:
-    """Which segments to drop: either these ids, or all of a datasource and within an interval."""
+    """Which segments to drop: either these ids, or all of a datasource and within an interval.
+
+    With `seen`, an id is dropped only if its row is still of the commit that is given for it.
+    """
 
     ids: tuple[str, ...] | None = None
     datasource: str | None = None
     starts_at: datetime | None = None
     ends_at: datetime | None = None
+    seen: Mapping[str, str] | None = None
 
     def where(self, buckets: int) -> str:
         """The condition on the table `t`, its partitions as literals; not for ids."""
@@ -38,6 +44,11 @@ class Selection:
         if self.ends_at is not None:
             conditions.append(f"t.ends_at <= timestamp_micros({micros(self.ends_at)})")
         return " AND ".join(conditions)
+
+
+def as_seen(commit_ids: Mapping[str, str]) -> Selection:
+    """The segments with these ids, as long as nobody has changed them since."""
+    return Selection(ids=tuple(commit_ids), seen=commit_ids)
 
 
 def select(
@@ -61,11 +72,8 @@ def select(
         return Selection(ids=chosen)
     if datasource is None and not by_interval:
         raise InvalidInput("Say what to drop: ids, a datasource, or an interval.")
-    if datasource is not None and (not datasource or "/" in datasource):
-        raise InvalidInput(
-            f"{datasource!r} is not the name of a datasource: it is empty or has a slash.",
-            datasource=datasource,
-        )
+    if datasource is not None:
+        check_datasource(datasource)
     for name, moment in (("starts_at", starts_at), ("ends_at", ends_at)):
         if moment is not None and moment.tzinfo is None:
             raise InvalidInput(f"{name} {moment!r} has no time zone; give one.", **{name: moment})
@@ -100,7 +108,7 @@ class Dropper:
             return DropResult(version, "", 0, dry_run=True)
         else:
             partitions, bounds = self._reach(selection.ids)
-            wanted = store.session.createDataFrame(self._keys(selection.ids))
+            wanted = store.session.createDataFrame(self._keys(selection))
             rows = (
                 store.session.sql(
                     f"SELECT bucket, key FROM {store.pinned(version)} AS t "
@@ -148,13 +156,17 @@ class Dropper:
             where = selection.where(self._buckets)
             return Statement("drop", lambda _: f"DELETE FROM {store.relation} AS t WHERE {where}")
         partitions, bounds = self._reach(selection.ids)
-        source = store.session.createDataFrame(self._keys(selection.ids))
-        return Statement("drop", delete_keys(store.relation, partitions, bounds), source)
+        source = store.session.createDataFrame(self._keys(selection))
+        same_commit = selection.seen is not None
+        sql = delete_keys(store.relation, partitions, bounds, same_commit)
+        return Statement("drop", sql, source)
 
-    def _keys(self, ids: tuple[str, ...]) -> object:
-        return key_table(
-            Kind.SEGMENT, {key: (segment_bucket(key, self._buckets), None) for key in ids}
-        )
+    def _keys(self, selection: Selection) -> pa.Table:
+        seen = selection.seen or {}
+        keys = {
+            key: (segment_bucket(key, self._buckets), seen.get(key)) for key in selection.ids or ()
+        }
+        return key_table(Kind.SEGMENT, keys)
 
     def _reach(
         self, ids: tuple[str, ...]

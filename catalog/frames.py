@@ -109,6 +109,10 @@ class Frames(ABC):
         """Segments, now or as of a version or a time."""
         return self._view("segments", as_of)
 
+    def segments_without_schema(self, as_of: AsOf = None) -> DataFrame:
+        """Segments whose schema is not known yet, with what was wrong where one was looked for."""
+        return self._view("segments_without_schema", as_of)
+
     def segment_schemas(self, as_of: AsOf = None) -> DataFrame:
         """Segments with the definitions of their schemas."""
         return self._view("segment_schemas", as_of)

@@ -1,14 +1,12 @@
-"""What can be asked of a catalog: schemas, datasources and their data, caches, promises."""
+"""What can be asked of a catalog: schemas, datasources and their data, promises."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from catalog.cache.cache import Cache
 from catalog.cache.datasource import DatasourceSchema
 from catalog.cache.holders import Caches
-from catalog.cache.loader import Loader, only
 from catalog.datasources import combined_schemas, frame_of
 from catalog.errors import InvalidInput, NotInSnapshot
 from catalog.evolution.merge import Policy
@@ -57,23 +55,6 @@ class Inquiry(Frames):
     def stats(self, *, version: int | None = None) -> Stats:
         """The catalog in figures, at the newest version or another."""
         return stats_of(self._store, self._store.version_as_of(version))
-
-    def cache(self, *, datasources: Sequence[str] | None = None, load: bool = True) -> Cache:
-        """A snapshot in memory for lookups, of everything or of some datasources.
-
-        With `load=False` nothing is read yet; lookups raise `NotLoaded` until a poll or reload.
-        """
-        if isinstance(datasources, str):
-            raise InvalidInput(
-                f"datasources takes a list; for one write [{datasources!r}].",
-                datasources=datasources,
-            )
-        loader = Loader(self._store, self._opened.segment_buckets, only(datasources))
-        cache = Cache(self._spark, loader)
-        self._caches.add(cache)
-        if load:
-            cache.reload()
-        return cache
 
     def schema(self, beginning: str, as_of: AsOf = None) -> Schema:
         """The schema with this fingerprint, or with any unique beginning of it.

@@ -89,10 +89,9 @@ def few_segments(frame: DataFrame, most: int = BULK) -> list[Segment] | None:
 
 
 def _segment(row: dict[str, Any]) -> Segment:
-    for name in ("segment_id", "schema", "num_rows"):
-        if row[name] is None:
-            known = {key: value for key, value in row.items() if value is not None}
-            raise InvalidSegment(f"A segment without {name}: {known}.", **known)
+    if row["segment_id"] is None:
+        known = {key: value for key, value in row.items() if value is not None}
+        raise InvalidSegment(f"A segment without segment_id: {known}.", **known)
     return Segment(row.pop("segment_id"), **row)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -20,6 +20,7 @@ LARGEST_COUNT = (1 << 63) - 1
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NOTHING = (None, None, None, None)
+_INFERRED = "inferred"
 
 
 class Kind(StrEnum):
@@ -28,6 +29,15 @@ class Kind(StrEnum):
     SCHEMA = "schema"
     RETIRED = "retired"
     SEGMENT = "segment"
+
+
+class State(StrEnum):
+    """What there is to say of a segment's schema besides the schema itself."""
+
+    # Guessed from a sample of the data, which says nothing of its schema.
+    INFERRED = _INFERRED
+    # Not known, and it could not be found: a backfill says why.
+    QUARANTINED = "quarantined"
 
 
 class OnExisting(StrEnum):
@@ -44,26 +54,37 @@ class Segment:
 
     Args:
         id: `datasource/name`; the part before the first slash is the datasource.
-        schema: anything that `Schema.of` takes.
-        num_rows: rows in the piece.
+        schema: anything that `Schema.of` takes; none if it is not known yet, for a backfill to find
+            in the data. The location must be given then.
+        num_rows: rows in the piece; none if the schema is not known either, or only inferred.
         size_bytes: its size, if known.
         location: where its data is, if that is not known from elsewhere.
         starts_at: start of the interval that it covers, inclusive, with a time zone.
         ends_at: end of it, exclusive.
+        inferred: the schema was guessed from a sample of the data.
     """
 
     id: str
-    schema: Schema
-    num_rows: int
+    schema: Schema | None = None
+    num_rows: int | None = None
     size_bytes: int | None = None
     location: str | None = None
     starts_at: datetime | None = None
     ends_at: datetime | None = None
+    inferred: bool = False
 
     def __post_init__(self) -> None:
         check_segment_id(self.id)
-        object.__setattr__(self, "schema", Schema.of(self.schema))
-        _check_count("num_rows", self.num_rows, self.id)
+        if self.schema is not None:
+            object.__setattr__(self, "schema", Schema.of(self.schema))
+        elif self.location is None or self.inferred:
+            raise InvalidSegment(
+                f"Segment {self.id} comes without a schema and must have a location, where a "
+                "backfill finds it; give one of the two.",
+                segment_id=self.id,
+            )
+        if self.num_rows is not None or not (self.schema is None or self.inferred):
+            _check_count("num_rows", self.num_rows, self.id)
         if self.size_bytes is not None:
             _check_count("size_bytes", self.size_bytes, self.id)
         if self.location is not None:
@@ -81,22 +102,35 @@ class Segment:
         return self.id.partition("/")[2]
 
     @property
+    def fingerprint(self) -> str | None:
+        """The id of its schema; none if it is not known."""
+        return None if self.schema is None else self.schema.fingerprint
+
+    @property
+    def state(self) -> str | None:
+        """The state of its row."""
+        return State.INFERRED.value if self.inferred else None
+
+    @property
     def digest(self) -> str:
         """SHA-256 over everything but the id; `rows.DIGEST_SQL` is the same in SQL."""
+        known = "-" if self.schema is None else self.schema.fingerprint
+        rows = "-" if self.num_rows is None else str(self.num_rows)
         if (self.size_bytes, self.starts_at, self.ends_at, self.location) == _NOTHING:
-            text = f"{self.schema.fingerprint}|{self.num_rows}|-|-|-|-"
+            text = f"{known}|{rows}|-|-|-|-"
         else:
             text = "|".join(
                 (
-                    self.schema.fingerprint,
-                    str(self.num_rows),
+                    known,
+                    rows,
                     "-" if self.size_bytes is None else str(self.size_bytes),
                     "-" if self.starts_at is None else str(micros(self.starts_at)),
                     "-" if self.ends_at is None else str(micros(self.ends_at)),
                     "-" if self.location is None else f"={self.location}",
                 )
             )
-        return hashlib.sha256(text.encode()).hexdigest()
+        # In front, where a location cannot stand.
+        return hashlib.sha256((f"~{text}" if self.inferred else text).encode()).hexdigest()
 
 
 def micros(moment: datetime) -> int:
@@ -130,6 +164,36 @@ def check_segment_id(segment_id: Any) -> None:
             segment_id=segment_id,
         )
     _check_text("segment id", segment_id, segment_id)
+
+
+def check_datasource(datasource: Any) -> str:
+    """The name of a datasource, which is not empty and has no slash."""
+    if not isinstance(datasource, str) or not datasource or "/" in datasource:
+        raise InvalidInput(
+            f"{datasource!r} is not the name of a datasource: it is empty or has a slash.",
+            datasource=datasource,
+        )
+    return datasource
+
+
+def check_datasources(datasources: Sequence[str] | None) -> tuple[str, ...] | None:
+    """The datasources that some work is restricted to, each once and in order."""
+    if datasources is None:
+        return None
+    if isinstance(datasources, str):
+        raise InvalidInput(
+            f"datasources takes a list; for one write [{datasources!r}].", datasources=datasources
+        )
+    return tuple(sorted(set(map(check_datasource, datasources))))
+
+
+def check_positive(name: str, count: Any) -> int:
+    """A number of things, at least one."""
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise InvalidInput(
+            f"{name} must be a whole number above zero, not {count!r}.", **{name: count}
+        )
+    return count
 
 
 def check_actor(name: str, text: Any) -> str:

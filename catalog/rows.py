@@ -39,14 +39,17 @@ _ENTRY_COLUMNS: list[tuple[str, pa.DataType]] = [
 ]
 ENTRY = pa.schema(_ENTRY_COLUMNS)
 
-# The same text as `Segment.digest` hashes, in SQL, for rows that never pass through Python objects.
-DIGEST_SQL = (
-    "sha2(concat_ws('|', fingerprint, CAST(num_rows AS STRING), "
+# The text that `Segment.digest` hashes, in SQL, for rows that never pass through Python objects.
+_TEXT = (
+    "concat_ws('|', coalesce(fingerprint, '-'), coalesce(CAST(num_rows AS STRING), '-'), "
     "coalesce(CAST(size_bytes AS STRING), '-'), "
     "coalesce(CAST(unix_micros(starts_at) AS STRING), '-'), "
     "coalesce(CAST(unix_micros(ends_at) AS STRING), '-'), "
-    "CASE WHEN location IS NULL THEN '-' ELSE concat('=', location) END), 256)"
+    "CASE WHEN location IS NULL THEN '-' ELSE concat('=', location) END)"
 )
+DIGEST_SQL = f"sha2(concat(IF(state <=> 'inferred', '~', ''), {_TEXT}), 256)"
+# Of rows in staging, which have no state.
+STAGED_DIGEST_SQL = f"sha2({_TEXT}, 256)"
 
 
 def segment_bucket(segment_id: str, buckets: int) -> int:
@@ -86,7 +89,6 @@ def entry_table(
     same: dict[str, Any] = {
         "commit_id": commit_id,
         "revision": 1,
-        "state": None,
         "published_at": now,
         "changed_at": now,
     }
@@ -96,7 +98,7 @@ def entry_table(
         + [bucket_by_datasource[name] for name in datasources],
         "key": [schema.fingerprint for schema, _ in pairs] + [segment.id for segment in segments],
         "fingerprint": [schema.fingerprint for schema, _ in pairs]
-        + [segment.schema.fingerprint for segment in segments],
+        + [segment.fingerprint for segment in segments],
         "digest": [schema.digest for schema, _ in pairs]
         + [segment.digest if digests else None for segment in segments],
         "datasource": only_segments("datasource", datasources),
@@ -105,6 +107,7 @@ def entry_table(
         "location": only_segments("location", [segment.location for segment in segments]),
         "starts_at": only_segments("starts_at", [segment.starts_at for segment in segments]),
         "ends_at": only_segments("ends_at", [segment.ends_at for segment in segments]),
+        "state": only_segments("state", [segment.state for segment in segments]),
         "payload": [schema.payload for schema, _ in pairs] + [None] * m,
         "changed_by": [actor for _, actor in pairs] + list(actors),
     }

@@ -14,11 +14,14 @@ from catalog.table.store import Store
 class Stats:
     """What stands in the catalog at a version.
 
+    `segments_quarantined` are those without a schema whose data did not say it.
     `last_published_at` is when a segment that is visible now was last published or replaced.
     """
 
     version: int
     segments: int
+    segments_without_schema: int
+    segments_quarantined: int
     rows: int
     size_bytes: int
     datasources: int
@@ -34,6 +37,8 @@ def stats_of(store: Store, version: int) -> Stats:
     # Sums as decimals: a count may be as large as a long, and the sum of two is not.
     (row,) = store.session.sql(
         "SELECT count_if(kind = 'segment') AS segments, "
+        "count_if(kind = 'segment' AND fingerprint IS NULL) AS unknown, "
+        "count_if(kind = 'segment' AND state = 'quarantined') AS quarantined, "
         "coalesce(sum(CAST(num_rows AS DECIMAL(38, 0))), 0) AS rows, "
         "coalesce(sum(CAST(size_bytes AS DECIMAL(38, 0))), 0) AS size_bytes, "
         "count(DISTINCT IF(kind = 'segment', datasource, NULL)) AS datasources, "
@@ -47,6 +52,8 @@ def stats_of(store: Store, version: int) -> Stats:
     return Stats(
         version=version,
         segments=row["segments"],
+        segments_without_schema=row["unknown"],
+        segments_quarantined=row["quarantined"],
         rows=int(row["rows"]),
         size_bytes=int(row["size_bytes"]),
         datasources=row["datasources"],

@@ -116,7 +116,7 @@ class Verifier:
             f"(kind IN ('schema', 'retired') AND bucket <> {schema_bucket}) OR (kind = 'segment' "
             f"AND (bucket <> {segment_bucket} OR datasource <> substring_index(key, '/', 1)))"
         )
-        altered = f"kind = 'segment' AND fingerprint IS NOT NULL AND digest <> {DIGEST_SQL}"
+        altered = f"kind = 'segment' AND digest <> {DIGEST_SQL}"
         rows = self._store.session.sql(
             f"SELECT kind, bucket, key, digest, {misplaced} AS misplaced, {altered} AS altered "
             f"FROM {pinned} WHERE {misplaced} OR ({altered})"

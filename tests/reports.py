@@ -15,6 +15,7 @@ from catalog.report.model import (
     SchemaLine,
     Totals,
     UnusedLine,
+    WaitingLine,
 )
 
 START = datetime(2026, 3, 1, 8, 30, tzinfo=UTC)
@@ -23,10 +24,11 @@ EMPTY = Report(
     location="/data/meta",
     version=0,
     made_at=START,
-    totals=Totals(0, 0, 0, 0, 0, 0, 0),
+    totals=Totals(0, 0, 0, 0, 0, 0, 0, 0, 0),
     growth=(),
     datasources=(),
     schemas=(),
+    waiting=(),
     unused=(),
     commits=(),
     runs=(),
@@ -101,6 +103,18 @@ def schema(number: int, **given: object) -> SchemaLine:
     return replace(line, **given)  # type: ignore[arg-type]
 
 
+def waiting(number: int, **given: object) -> WaitingLine:
+    """A segment without a schema; every third is in quarantine."""
+    name = f"clicks/2026-03-{number + 1:02}"
+    at = START + timedelta(days=number)
+    line = WaitingLine(name, f"s3://lake/{name}.parquet", at)
+    if number % 3 == 0:
+        retry_at = at + timedelta(minutes=10)
+        reason = f"{line.location} is not a Parquet file: its last four bytes are not PAR1"
+        line = replace(line, quarantined=True, attempts=2, retry_at=retry_at, reason=reason)
+    return replace(line, **given)  # type: ignore[arg-type]
+
+
 def unused(number: int) -> UnusedLine:
     """An orphan or a retired schema, by turns."""
     state = "retired" if number % 2 else "orphan"
@@ -141,10 +155,11 @@ def report(size: int = 12, versions: int = 129) -> Report:
         location="s3://lake/production/meta",
         version=max(versions - 1, 0),
         made_at=START + timedelta(days=9),
-        totals=Totals(12_480, 154_065_600, 4_831_838_208, 14, 12, 7, 5),
+        totals=Totals(12_480, 154_065_600, 4_831_838_208, 14, 12, 7, 5, 12, 4),
         growth=tuple(growth(number) for number in range(versions)),
         datasources=tuple(datasource(number) for number in range(size)),
         schemas=tuple(schema(number) for number in range(size)),
+        waiting=tuple(waiting(number) for number in range(size)),
         unused=tuple(unused(number) for number in range(size)),
         commits=tuple(commit(number) for number in reversed(range(size))),
         runs=tuple(run(number) for number in range(size)),

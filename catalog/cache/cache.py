@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from dataclasses import dataclass
 from types import TracebackType
@@ -11,8 +12,10 @@ from typing import TYPE_CHECKING
 from catalog.cache.answers import Answers
 from catalog.cache.broadcast import Handle, broadcast
 from catalog.cache.loader import Loader
+from catalog.cache.metrics import CacheMetrics, gauges_of
 from catalog.cache.snapshot import Snapshot
 from catalog.errors import InvalidInput, NotLoaded
+from catalog.exposition import write_gauges
 from catalog.schema import Schema
 
 if TYPE_CHECKING:
@@ -36,6 +39,13 @@ class Poll:
     changed: int = 0
     schemas: tuple[str, ...] = ()
     reloaded: bool = False
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """What a cache that was stopped left undone: segments whose schemas it found, not stored."""
+
+    left: tuple[str, ...] = ()
 
 
 class Cache(Answers):
@@ -138,12 +148,25 @@ class Cache(Answers):
             self._poller.start()
         return self
 
-    def stop(self) -> None:
+    def stop(self, flush: float = 60.0) -> Stopped:
         """Ends the background polls; waits for one that is running."""
         poller, self._poller = self._poller, None
         if poller is not None:
             self._stop.set()
             poller.join()
+        return Stopped()
+
+    def metrics(self) -> CacheMetrics:
+        """What the cache holds and has done so far, in figures."""
+        snapshot = self._snapshot
+        if snapshot is None:
+            return CacheMetrics()
+        unknown = sum(counts.get(None, 0) for counts in snapshot.counts.values())
+        return CacheMetrics(snapshot.version, len(snapshot), unknown)
+
+    def write_metrics(self, file: str | os.PathLike[str], **labels: str) -> None:
+        """Writes the figures to a file as Prometheus takes them, in place of the old ones."""
+        write_gauges(file, gauges_of(self.metrics()), labels)
 
     def _keep_polling(self, every: float) -> None:
         while True:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from catalog.cache.fold import Folded, build, fold
@@ -95,8 +94,3 @@ class Loader:
         names = ", ".join(map(literal, self.datasources)) or "NULL"
         buckets = sorted({bucket_of(name, self.buckets) for name in self.datasources}) or [-1]
         return f" AND bucket IN ({', '.join(map(str, buckets))}) AND datasource IN ({names})"
-
-
-def only(datasources: Sequence[str] | None) -> tuple[str, ...] | None:
-    """The datasources of a restricted cache, each once."""
-    return None if datasources is None else tuple(sorted(set(datasources)))

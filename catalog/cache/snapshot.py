@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,16 @@ from catalog.schema import Schema
 from catalog.schema.prefix import resolve_prefix
 from catalog.schema.stored import read_stored
 from catalog.words import chosen
+
+# Schemas that are not published yet come after all others.
+_NOT_YET = 1 << 62
+
+
+class Described(Protocol):
+    """Whatever has a schema."""
+
+    @property
+    def schema(self) -> Schema: ...
 
 
 @dataclass(frozen=True)
@@ -135,17 +146,33 @@ class Snapshot:
             }
         )
 
-    def datasources(self) -> dict[str, int]:
-        """How many segments each datasource has."""
-        return {name: sum(counts.values()) for name, counts in self.counts.items()}
+    def knows(self, segment_id: str) -> bool:
+        """Whether the segment is here with a schema."""
+        place = self.index.find_one(*key_of(segment_id))
+        return place >= 0 and self.index.schema.item(place) != NO_SCHEMA
 
-    def datasource_schema(self, datasource: str, policy: str = Policy.STRICT) -> DatasourceSchema:
+    def datasources(self, beside: Iterable[str] = ()) -> dict[str, int]:
+        """How many segments each datasource has, with some that may not be here yet."""
+        totals = {name: sum(counts.values()) for name, counts in self.counts.items()}
+        for segment_id in beside:
+            if self.index.find_one(*key_of(segment_id)) < 0:
+                datasource = segment_id.partition("/")[0]
+                totals[datasource] = totals.get(datasource, 0) + 1
+        return totals
+
+    def datasource_schema(
+        self,
+        datasource: str,
+        policy: str = Policy.STRICT,
+        beside: Mapping[str, Described] = MappingProxyType({}),
+    ) -> DatasourceSchema:
         """The merge of the schemas of a datasource's segments, in the order of their publication.
 
         Asked again after a poll it costs what new schemas cost, however many segments there are.
+        `beside` are segments of it whose schemas are known, but not here.
         """
-        counts = self.counts.get(datasource)
-        if counts is None:
+        counts, more = self._counts_with(self.counts.get(datasource, {}), beside)
+        if not counts:
             raise NotInSnapshot(
                 f"Datasource {datasource} has no segments in the snapshot of version "
                 f"{self.version}.",
@@ -154,10 +181,33 @@ class Snapshot:
             )
         wanted = chosen(Policy, "policy", policy)
         stamps = [
-            (self._stored(name).published_micros, name) for name in counts if name is not None
+            (_NOT_YET if name in more else self._stored(name).published_micros, name)
+            for name in counts
+            if name is not None
         ]
-        combined = self.merges.of(datasource, stamps, wanted, self._schema)
+        combined = self.merges.of(
+            datasource, stamps, wanted, lambda name: more.get(name) or self._schema(name)
+        )
         return DatasourceSchema(datasource, wanted, combined, counts)
+
+    def _counts_with(
+        self, counts: Mapping[str | None, int], beside: Mapping[str, Described]
+    ) -> tuple[Mapping[str | None, int], dict[str, Schema]]:
+        """Segments by schema with those beside, and the schemas that are not here."""
+        if not beside:
+            return counts, {}
+        totals, more = dict(counts), dict[str, Schema]()
+        for segment_id, each in beside.items():
+            place = self.index.find_one(*key_of(segment_id))
+            if place >= 0 and self.index.schema.item(place) != NO_SCHEMA:
+                continue
+            if place >= 0:
+                totals[None] -= 1
+            fingerprint = each.schema.fingerprint
+            totals[fingerprint] = totals.get(fingerprint, 0) + 1
+            if not self.holds(fingerprint):
+                more[fingerprint] = each.schema
+        return {name: count for name, count in totals.items() if count}, more
 
     def content(self) -> dict[str, Any]:
         """Everything that two snapshots of one version must agree in, in comparable form."""

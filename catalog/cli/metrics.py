@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from catalog.cli.exits import Exit
 from catalog.errors import InvalidInput
+from catalog.exposition import Gauge, check_exposition, write_gauges
 
 if TYPE_CHECKING:
-    from prometheus_client import CollectorRegistry
-
     from catalog.stats import Stats
 
 _SUCCESS = "strata_run_last_success_timestamp_seconds"
@@ -37,6 +35,13 @@ _FIGURES = {
         "Age of the oldest change that the last poll had not seen yet",
     ),
     "violations": ("strata_violations", "Violations of promises that verify found"),
+    "completed": ("strata_backfill_completed", "Segments whose schema the last backfill stored"),
+    "quarantined": (
+        "strata_backfill_quarantined",
+        "Segments whose data did not say its schema in the last backfill",
+    ),
+    "left": ("strata_backfill_left", "Segments that the last backfill did not get to"),
+    "per_second": ("strata_backfill_per_second", "Segments that it completed in a second"),
 }
 
 
@@ -53,25 +58,18 @@ class Outcome:
 
 def check(file: str) -> None:
     """Raises before any work is done if the file could not be written after it."""
-    try:
-        import prometheus_client  # noqa: F401
-    except ImportError:
-        raise InvalidInput(
-            "--metrics-file needs prometheus-client: pip install 'strata-catalog[shell]'."
-        ) from None
+    check_exposition()
     if not Path(file).absolute().parent.is_dir():
         raise InvalidInput(f"There is no directory for the metrics file {file}.", file=file)
 
 
 def write(file: str, outcome: Outcome, stats: Stats | None, now: datetime) -> None:
     """Writes the file in place of the old one; a failure keeps the time of the last success."""
-    from prometheus_client import CollectorRegistry, write_to_textfile
-
-    registry = CollectorRegistry()
-    _put_run(registry, outcome, _last_success(file, outcome, now))
+    gauges = _of_run(outcome, _last_success(file, outcome, now))
     if stats is not None:
-        _put_stats(registry, outcome, stats, now)
-    write_to_textfile(file, registry)
+        gauges += _of_catalog(stats, now)
+    # The files of several commands and catalogs may lie side by side: no two share a series.
+    write_gauges(file, gauges, {"command": outcome.command, "location": outcome.location})
 
 
 def _last_success(file: str, outcome: Outcome, now: datetime) -> float | None:
@@ -88,35 +86,39 @@ def _last_success(file: str, outcome: Outcome, now: datetime) -> float | None:
     return None
 
 
-def _put_run(registry: CollectorRegistry, outcome: Outcome, success: float | None) -> None:
-    put = partial(_gauge, registry, outcome)
-    put("strata_run_exit_code", "Exit code of the last run", outcome.code)
-    put("strata_run_duration_seconds", "Time it took", outcome.seconds)
+def _of_run(outcome: Outcome, success: float | None) -> list[Gauge]:
+    gauges = [
+        Gauge("strata_run_exit_code", "Exit code of the last run", outcome.code),
+        Gauge("strata_run_duration_seconds", "Time it took", outcome.seconds),
+    ]
     if success is not None:
-        put(_SUCCESS, "When a run last did its work", success)
-    for figure, value in {"conflicts_retried": 0.0, **outcome.figures}.items():
-        if figure in _FIGURES:
-            put(*_FIGURES[figure], value)
+        gauges.append(Gauge(_SUCCESS, "When a run last did its work", success))
+    figures = {"conflicts_retried": 0.0, **outcome.figures}
+    return gauges + [
+        Gauge(*_FIGURES[name], value) for name, value in figures.items() if name in _FIGURES
+    ]
 
 
-def _put_stats(registry: CollectorRegistry, outcome: Outcome, stats: Stats, now: datetime) -> None:
-    put = partial(_gauge, registry, outcome)
-    put("strata_version", "Newest version of the catalog", stats.version)
-    put("strata_segments", "Visible segments", stats.segments)
-    put("strata_datasources", "Datasources with segments", stats.datasources)
-    put("strata_schemas", "Live schemas", stats.schemas)
-    put("strata_orphan_schemas", "Live schemas that nothing uses", stats.orphans)
-    put("strata_retired_schemas", "Schemas on their way out", stats.retired)
+def _of_catalog(stats: Stats, now: datetime) -> list[Gauge]:
+    gauges = [
+        Gauge("strata_version", "Newest version of the catalog", stats.version),
+        Gauge("strata_segments", "Visible segments", stats.segments),
+        Gauge(
+            "strata_segments_without_schema",
+            "Visible segments whose schema is not known",
+            stats.segments_without_schema,
+        ),
+        Gauge(
+            "strata_segments_quarantined",
+            "Those of them whose data did not say it",
+            stats.segments_quarantined,
+        ),
+        Gauge("strata_datasources", "Datasources with segments", stats.datasources),
+        Gauge("strata_schemas", "Live schemas", stats.schemas),
+        Gauge("strata_orphan_schemas", "Live schemas that nothing uses", stats.orphans),
+        Gauge("strata_retired_schemas", "Schemas on their way out", stats.retired),
+    ]
     if stats.last_published_at is not None:
         age = (now - stats.last_published_at).total_seconds()
-        put("strata_last_publish_age_seconds", "Age of the last publish", age)
-
-
-def _gauge(
-    registry: CollectorRegistry, outcome: Outcome, name: str, text: str, value: float
-) -> None:
-    from prometheus_client import Gauge
-
-    # The files of several commands and catalogs may lie side by side: no two share a series.
-    labels = {"command": outcome.command, "location": outcome.location}
-    Gauge(name, text, list(labels), registry=registry).labels(**labels).set(float(value))
+        gauges.append(Gauge("strata_last_publish_age_seconds", "Age of the last publish", age))
+    return gauges

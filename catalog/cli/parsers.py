@@ -54,13 +54,14 @@ def shell_parser() -> Parser:
 
 
 def job_parser(command: Command) -> Parser:
-    """`spark-submit jobs/COMMAND.py …`."""
+    """`spark-submit jobs/COMMAND.py …`, where COMMAND is a name that Python can import."""
+    script = f"{command.name.replace('-', '_')}.py"
     parser = Parser(
-        prog=f"{command.name}.py",
+        prog=script,
         description=_description(command),
         epilog=(
             "example:\n  spark-submit --properties-file conf/local.conf --py-files "
-            f"dist/strata_catalog-….whl \\\n    jobs/{command.name}.py "
+            f"dist/strata_catalog-….whl \\\n    jobs/{script} "
             f"{command.example.removeprefix(command.name).strip()}\n\n{EXITS}"
         ),
     )

@@ -1,4 +1,4 @@
-"""A tour of a small catalog: publish, poll, look up on executors, drop, clean up, report.
+"""A tour of a small catalog: publish, poll, look up, find schemas in files, drop, clean up, report.
 
 Writes sample Parquet files, catalogs them, and prints what happens at each step.
 """
@@ -30,7 +30,7 @@ def tour(spark: SparkSession, home: Path) -> None:
     segments = describe_files(write_files(home / "files"))
     show(
         spark.createDataFrame(
-            [(s.id, s.num_rows, s.size_bytes, s.schema.ddl) for s in segments],
+            [(s.id, s.num_rows, s.size_bytes, s.schema.ddl) for s in segments if s.schema],
             "segment_id STRING, num_rows BIGINT, size_bytes BIGINT, schema STRING",
         )
     )
@@ -68,9 +68,25 @@ def tour(spark: SparkSession, home: Path) -> None:
     step("Look up on executors: a UDF asks the broadcast cache")
     show(look_up_in_a_udf(spark, cache))
 
+    visits = write_visits(home / "visits")
+    step("Publish files: they say themselves what they hold; a broken one is reported")
+    found = catalog.publish_files("visits", f"{visits}/2024-01/*.parquet", reason="first load")
+    print(f"{found.files} files, {found.published} published")
+    for problem in found.broken:
+        print(f"broken: {problem.reason}")
+
+    step("Publish without a schema: segments are there at once, a backfill asks their data")
+    for name in ("2024-02/01.parquet", "2024-02/02.parquet"):
+        catalog.publish([Segment(f"visits/{name}", location=f"{visits}/{name}")], reason="in haste")
+    print(f"{catalog.segments_without_schema().count()} segments wait for their schemas")
+    filled = catalog.backfill(progress=lambda each: print(each.what), reason="nightly")
+    print(f"{filled.completed} completed, {len(filled.quarantined)} in quarantine")
+    show(catalog.segments_without_schema().select("segment_id", "attempts", "reason"))
+
     step("Drop: first a dry run")
     print(catalog.drop(datasource="clicks", dry_run=True))
-    print(catalog.drop(datasource="clicks", reason="no longer kept"))
+    dropped = catalog.drop(datasource="clicks", reason="no longer kept")
+    print(dropped)
     show(catalog.orphan_schemas().select("fingerprint", "ddl"))
 
     step("Clean up: the schema that nothing uses is retired; after the grace it would be purged")
@@ -83,7 +99,8 @@ def tour(spark: SparkSession, home: Path) -> None:
     show(catalog.history().select("version", "verb", "actors", "reasons"))
 
     step("Time travel: segments as they were before the drop")
-    show(catalog.segments(as_of=2).groupBy("datasource").agg(F.count("*").alias("segments")))
+    before = catalog.segments(as_of=dropped.version - 1)
+    show(before.groupBy("datasource").agg(F.count("*").alias("segments")))
 
     step("Maintain: compact files, remove old ones; a dry run")
     print(catalog.maintain(dry_run=True))
@@ -118,6 +135,17 @@ def write_files(directory: Path) -> dict[str, Path]:
         paths[segment_id] = directory / f"{segment_id.replace('/', '-')}.parquet"
         pq.write_table(table, paths[segment_id])
     return paths
+
+
+def write_visits(directory: Path) -> Path:
+    """Two months of visits, each with a file that is not what its name says."""
+    for month in ("2024-01", "2024-02"):
+        folder = directory / month
+        folder.mkdir(parents=True, exist_ok=True)
+        table = pa.table({"user": ["ann", "bob"], "pages": pa.array([3, 5], pa.int32())})
+        pq.write_table(table, folder / "01.parquet")
+        (folder / "02.parquet").write_text("user,pages\nann,3\n")
+    return directory
 
 
 def describe_files(paths: dict[str, Path]) -> list[Segment]:

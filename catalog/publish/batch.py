@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from catalog.errors import DuplicateSegment, FingerprintCollision, InvalidInput, SegmentConflict
-from catalog.model import Caller, Kind, Segment
+from catalog.model import Caller, Kind, Segment, micros
 from catalog.rows import schema_bucket, segment_bucket
 from catalog.schema import Schema
 from catalog.table.statements import Bounds, Partition
@@ -38,6 +38,8 @@ def batch_of(segments: Iterable[Segment], caller: Caller) -> Batch:
     schemas: dict[str, Schema] = {}
     # A hundred thousand segments have few schemas, and mostly as few objects.
     for schema in {id(segment.schema): segment.schema for segment in given}.values():
+        if schema is None:
+            continue  # for a backfill to find
         if schemas.setdefault(schema.fingerprint, schema).digest != schema.digest:
             raise collision(schema.fingerprint)
     by_id = {segment.id: segment for segment in reversed(given)}
@@ -59,10 +61,31 @@ def _check_repeated(given: Sequence[Segment], first: Mapping[str, Segment]) -> N
 
 @dataclass(frozen=True)
 class Known:
-    """A segment row that is in the table."""
+    """A segment row that is in the table, with what one without a schema may contradict."""
 
     digest: str
     commit_id: str
+    num_rows: int | None = None
+    size_bytes: int | None = None
+    location: str | None = None
+    starts_micros: int | None = None
+    ends_micros: int | None = None
+
+
+def contradicts(segment: Segment, known: Known) -> bool:
+    """Whether a segment says otherwise than its row; `statements.CONTRADICTS` is the same in SQL.
+
+    One that comes without a schema left open what a backfill may have filled in.
+    """
+    if segment.schema is not None or segment.digest == known.digest:
+        return segment.digest != known.digest
+    interval = [None if at is None else micros(at) for at in (segment.starts_at, segment.ends_at)]
+    return (
+        segment.location != known.location
+        or interval != [known.starts_micros, known.ends_micros]
+        or segment.num_rows not in (None, known.num_rows)
+        or segment.size_bytes not in (None, known.size_bytes)
+    )
 
 
 @dataclass(frozen=True)
@@ -96,10 +119,9 @@ class GroupPlan:
 
     def bounds(self) -> Bounds:
         """The lowest and highest key for each kind."""
-        return {
-            Kind.SCHEMA.value: (min(self.schemas), max(self.schemas)),
-            Kind.SEGMENT.value: (min(self.segments), max(self.segments)),
-        }
+        keys = {Kind.SCHEMA.value: self.schemas.keys(), Kind.SEGMENT.value: self.segments.keys()}
+        # Segments whose schemas are not known bring none.
+        return {kind: (min(some), max(some)) for kind, some in keys.items() if some}
 
 
 def plan_group(batches: Sequence[Batch], known: Mapping[str, Known]) -> GroupPlan:
@@ -117,7 +139,7 @@ def plan_group(batches: Sequence[Batch], known: Mapping[str, Known]) -> GroupPla
         stored = sorted(
             key
             for key in batch.segments.keys() & known.keys()
-            if known[key].digest != batch.segments[key].digest
+            if contradicts(batch.segments[key], known[key])
         )
         if stored:
             refused[index] = conflict(stored)

@@ -19,6 +19,7 @@ from catalog.table.location import literal
 from catalog.table.queue import CommitQueue
 from catalog.table.staging import Staging
 from catalog.table.statements import (
+    CONTRADICTS,
     Refuse,
     Statement,
     bounds_clause,
@@ -240,7 +241,7 @@ class FramePublisher:
             f"{store.pinned(store.head().version)} AS t WHERE ({partitions_clause(partitions)}) "
             f"AND ({bounds_clause(bounds)})) AS t JOIN {self._staging.rows(batch.name)} AS s "
             "ON s.kind = 'segment' AND t.bucket = s.bucket AND t.key = s.key "
-            "WHERE t.digest <> s.digest ORDER BY t.key LIMIT 5"
+            f"WHERE {CONTRADICTS} ORDER BY t.key LIMIT 5"
         ).collect()
         if rows:
             raise conflict([row["key"] for row in rows], rows[0]["total"])

@@ -217,14 +217,18 @@ def known_segments(writer: Writer, plan: GroupPlan, buckets: int) -> tuple[dict[
     bounds = {Kind.SEGMENT.value: plan.bounds()[Kind.SEGMENT.value]}
     found = (
         store.session.sql(
-            f"SELECT bucket, key, digest, commit_id FROM {store.pinned(version)} AS t "
+            "SELECT bucket, key, digest, commit_id, num_rows, size_bytes, location, "
+            "unix_micros(starts_at) AS starts_micros, unix_micros(ends_at) AS ends_micros "
+            f"FROM {store.pinned(version)} AS t "
             f"WHERE ({partitions_clause(partitions)}) AND ({bounds_clause(bounds)})"
         )
         .join(wanted, ["bucket", "key"], "left_semi")
+        .drop("bucket")
         .toArrow()
         .to_pylist()
     )
-    return {row["key"]: Known(row["digest"], row["commit_id"]) for row in found}, version
+    known = {row.pop("key"): Known(**row) for row in found}
+    return known, version
 
 
 def written_segments(writer: Writer, version: int) -> tuple[set[str], set[str]]:

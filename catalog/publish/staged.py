@@ -53,7 +53,12 @@ def check_staged(staging: Staging, name: str) -> StagedBatch | None:
         segments=segments - repeated,
         repeated=repeated > 0,
         partitions=frozenset((kind, b) for kind in kinds for b in figures[kind]["buckets"]),
-        bounds={kind: (figures[kind]["low"], figures[kind]["high"]) for kind in kinds},
+        # Segments whose schemas are not known bring none.
+        bounds={
+            kind: (figures[kind]["low"], figures[kind]["high"])
+            for kind in kinds
+            if figures[kind]["rows"]
+        },
         fingerprints=tuple(row["key"] for row in schemas),
     )
 

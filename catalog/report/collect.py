@@ -21,6 +21,7 @@ from catalog.report.model import (
     SchemaLine,
     Totals,
     UnusedLine,
+    WaitingLine,
 )
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def collect(
     )
     datasources = _datasources(catalog, stats.version, pairs, lines)
     schemas = _schemas(catalog, stats.version, pairs, lines)
+    waiting = _waiting(catalog, stats.version, lines)
     unused = _unused(catalog, stats.version, lines)
     begin(3)
     runs = _runs(catalog, lines)
@@ -76,10 +78,13 @@ def collect(
             datasources=stats.datasources,
             orphans=stats.orphans,
             retired=stats.retired,
+            segments_without_schema=stats.segments_without_schema,
+            segments_quarantined=stats.segments_quarantined,
         ),
         growth=_growth(changes, stats),
         datasources=datasources,
         schemas=schemas,
+        waiting=waiting,
         unused=unused,
         commits=_commits(catalog, since, changes, lines),
         runs=runs,
@@ -112,7 +117,7 @@ def _growth(changes: Rows, now: Stats) -> tuple[Growth, ...]:
     for change in reversed(changes):
         found.append(Growth(change["version"], change["changed_at"], segments, rows, schemas))
         segments -= change["added"] - change["removed"]
-        rows -= int(change["rows"])
+        rows -= int(change["rows"] or 0)  # none is known of segments without a schema
         schemas -= change["schemas"]
     return tuple(reversed(found))
 
@@ -159,6 +164,14 @@ def _schemas(
     )
     ordered = frame.orderBy(F.desc("segments"), "fingerprint")
     return tuple(SchemaLine(**row) for row in _rows(ordered, lines))
+
+
+def _waiting(catalog: Catalog, version: int, lines: int) -> tuple[WaitingLine, ...]:
+    """Those in quarantine first: somebody has to look after them."""
+    names = list(WaitingLine.__dataclass_fields__)
+    frame = catalog.segments_without_schema(as_of=version).select(*names)
+    ordered = frame.orderBy(F.desc("quarantined"), "segment_id")
+    return tuple(WaitingLine(**row) for row in _rows(ordered, lines))
 
 
 def _unused(catalog: Catalog, version: int, lines: int) -> tuple[UnusedLine, ...]:

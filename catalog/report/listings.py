@@ -6,7 +6,14 @@ from collections.abc import Iterable
 
 from catalog.report import tables
 from catalog.report.markup import Html, tag
-from catalog.report.model import CommitLine, DatasourceLine, RunLine, SchemaLine, UnusedLine
+from catalog.report.model import (
+    CommitLine,
+    DatasourceLine,
+    RunLine,
+    SchemaLine,
+    UnusedLine,
+    WaitingLine,
+)
 from catalog.report.tables import Cell, Column, Row, Table
 
 _DIGITS = 12
@@ -79,6 +86,42 @@ def schemas(lines: Iterable[SchemaLine]) -> Table:
             for line in lines
         ),
         "There are no schemas yet: they come with the segments that use them.",
+    )
+
+
+def waiting(lines: Iterable[WaitingLine]) -> Table:
+    """Segments without a schema, and why those in quarantine have none."""
+    return Table(
+        "waiting-table",
+        "Segments without a schema",
+        (
+            Column("Segment"),
+            Column("State"),
+            Column("Published", "moment"),
+            Column("Tried", "figure"),
+            Column("Next try", "moment"),
+            Column("Reason"),
+            Column("Location"),
+        ),
+        tuple(
+            Row(
+                (
+                    tables.text(line.segment_id),
+                    Cell(
+                        tables.badge("quarantined", "bad")
+                        if line.quarantined
+                        else tables.badge("waiting", "busy")
+                    ),
+                    tables.moment(line.published_at),
+                    tables.count(line.attempts),
+                    tables.moment(line.retry_at),
+                    tables.text(line.reason),
+                    tables.text(line.location),
+                )
+            )
+            for line in lines
+        ),
+        "Every segment has a schema: there is nothing to backfill.",
     )
 
 

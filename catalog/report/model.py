@@ -8,7 +8,10 @@ from datetime import datetime
 
 @dataclass(frozen=True)
 class Totals:
-    """The catalog in figures, at the report's version."""
+    """The catalog in figures, at the report's version.
+
+    `segments_quarantined` are those without a schema whose data did not say it.
+    """
 
     segments: int
     rows: int
@@ -17,6 +20,8 @@ class Totals:
     datasources: int
     orphans: int
     retired: int
+    segments_without_schema: int
+    segments_quarantined: int
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,19 @@ class SchemaLine:
     segments: int
     datasources: int
     published_at: datetime
+
+
+@dataclass(frozen=True)
+class WaitingLine:
+    """A segment whose schema is not known yet; what follows `published_at` is of a quarantine."""
+
+    segment_id: str
+    location: str
+    published_at: datetime
+    quarantined: bool = False
+    attempts: int | None = None
+    retry_at: datetime | None = None
+    reason: str | None = None
 
 
 @dataclass(frozen=True)
@@ -118,6 +136,7 @@ class Report:
     growth: tuple[Growth, ...]
     datasources: tuple[DatasourceLine, ...]
     schemas: tuple[SchemaLine, ...]
+    waiting: tuple[WaitingLine, ...]
     unused: tuple[UnusedLine, ...]
     commits: tuple[CommitLine, ...]
     runs: tuple[RunLine, ...]

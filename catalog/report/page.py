@@ -18,6 +18,7 @@ _SECTIONS = (
     ("growth", "Growth"),
     ("datasources", "Datasources"),
     ("schemas", "Schemas"),
+    ("waiting", "Without a schema"),
     ("unused", "Orphans and retired"),
     ("commits", "Commits"),
     ("runs", "Runs"),
@@ -104,6 +105,12 @@ def _contents(report: Report) -> list[Html]:
             _cut(len(report.schemas), totals.schemas - totals.orphans),
         ),
         _section(
+            "waiting",
+            _quarantine(totals),
+            tables.show(listings.waiting(report.waiting)),
+            _cut(len(report.waiting), totals.segments_without_schema),
+        ),
+        _section(
             "unused",
             tables.show(listings.unused(report.unused)),
             _cut(len(report.unused), totals.orphans + totals.retired),
@@ -160,6 +167,7 @@ def _tiles(totals: Totals) -> Html:
         _tile("Datasources", totals.datasources),
         _tile("Orphans", totals.orphans),
         _tile("Retired", totals.retired),
+        _tile("Without a schema", totals.segments_without_schema),
         class_="tiles",
     )
 
@@ -171,7 +179,7 @@ def _tile(name: str, value: int, words: str | None = None) -> Html:
         "div",
         tag("dt", name),
         tag("dd", tag("data", shown, value=value, title=exact)),
-        id=f"total-{name.lower()}",
+        id=f"total-{name.lower().replace(' ', '-')}",
     )
 
 
@@ -191,6 +199,17 @@ def _sharing(schemas: Sequence[SchemaLine], totals: Totals) -> Html | None:
             f"one of them by {figures.exact(most)}."
         )
     return tag("p", join(sentences, " "), class_="lead")
+
+
+def _quarantine(totals: Totals) -> Html | None:
+    if not totals.segments_quarantined:
+        return None
+    words = (
+        f"In quarantine: {figures.exact(totals.segments_quarantined)} of "
+        f"{figures.exact(totals.segments_without_schema)}. Their data does not say its schema; a "
+        "backfill asks it again when the pause is over."
+    )
+    return tag("p", words, class_="lead")
 
 
 def _cut(listed: int, total: int) -> Html | None:

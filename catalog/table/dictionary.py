@@ -62,12 +62,19 @@ TYPES = {
     "num_segments": "BIGINT",
     "num_schemas": "BIGINT",
     "segments_without_schema": "BIGINT",
+    "inferred": "BOOLEAN",
+    "quarantined": "BOOLEAN",
+    "reason": "STRING",
+    "attempts": "INT",
+    "failed_since": "TIMESTAMP",
+    "retry_at": "TIMESTAMP",
 }
 
 _KEYS = {
     "schemas": ("fingerprint",),
     "schema_columns": ("fingerprint", "path"),
     "segments": ("segment_id",),
+    "segments_without_schema": ("segment_id",),
     "segment_schemas": ("segment_id",),
     "datasources": ("datasource",),
     "datasource_columns": ("datasource", "path"),
@@ -82,6 +89,9 @@ RELATIONS = (
     Relation("retired_schemas", "|o--o{", "segments", "describes until restored", "fingerprint"),
     Relation("schemas", "||--|{", "schema_columns", "has", "fingerprint"),
     Relation("schemas", "||--o|", "orphan_schemas", "is, if nothing refers to it", "fingerprint"),
+    Relation(
+        "segments", "||--o|", "segments_without_schema", "is, until it has a schema", "segment_id"
+    ),
     Relation("segments", "||--||", "segment_schemas", "with its definition", "segment_id"),
     Relation("entries", "||..o|", "schemas", "kind is schema"),
     Relation("entries", "||..o|", "retired_schemas", "kind is retired"),

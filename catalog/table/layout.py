@@ -35,8 +35,10 @@ COLUMNS = (
     ColumnSpec("location", "STRING", "Where the segment's data is"),
     ColumnSpec("starts_at", "TIMESTAMP", "Start of the segment's interval, inclusive"),
     ColumnSpec("ends_at", "TIMESTAMP", "End of the segment's interval, exclusive"),
-    ColumnSpec("state", "STRING", "State of rows that have one"),
-    ColumnSpec("payload", "STRING", "Definition as a JSON document"),
+    ColumnSpec(
+        "state", "STRING", "Of a segment: inferred or quarantined, where its schema calls for it"
+    ),
+    ColumnSpec("payload", "STRING", "Definition of a schema, or trouble with a segment, as JSON"),
     ColumnSpec("published_at", "TIMESTAMP", "When the row was first published"),
     ColumnSpec("changed_at", "TIMESTAMP", "When the row was last changed"),
     ColumnSpec("changed_by", "STRING", "Who changed it last"),

@@ -32,7 +32,11 @@ RUNS = "runs"
 
 COLUMNS = (
     ColumnSpec("run_id", "STRING", "Random id of the run; the metadata of its commits repeats it"),
-    ColumnSpec("job", "STRING", "What was run: publish, cleanup, maintain, verify, poll or drop"),
+    ColumnSpec(
+        "job",
+        "STRING",
+        "What was run: publish, publish-files, backfill, cleanup, maintain, verify, poll or drop",
+    ),
     ColumnSpec("arguments", "STRING", "The arguments as a JSON document"),
     ColumnSpec("actor", "STRING", "Who it was run for"),
     ColumnSpec("status", "STRING", "running, done, found, failed, gave_up or interrupted"),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from catalog.described import STAGED_DDL, Describe
-from catalog.rows import DIGEST_SQL
+from catalog.rows import STAGED_DIGEST_SQL
 from catalog.table.layout import TABLE_PROPERTY, properties_sql
 from catalog.table.location import Location, literal
 from catalog.table.lock import TableLock
@@ -84,8 +84,8 @@ class Staging:
         rows = frame.mapInArrow(Describe(buckets), STAGED_DDL).selectExpr(
             f"{literal(batch)} AS batch",
             "current_timestamp() AS staged_at",
-            f"CASE kind WHEN 'schema' THEN schema_digest WHEN 'segment' THEN {DIGEST_SQL} END "
-            "AS digest",
+            "CASE kind WHEN 'schema' THEN schema_digest "
+            f"WHEN 'segment' THEN {STAGED_DIGEST_SQL} END AS digest",
             "*",
         )
         # Options of the write win over settings of the frame's session; without them a txnAppId

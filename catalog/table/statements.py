@@ -30,11 +30,22 @@ class Statement:
     bulk: bool = False
 
 
+# A segment that comes without a schema contradicts only what it says itself: whatever it left open
+# a backfill may have filled in. `batch.contradicts` is the same in Python.
+CONTRADICTS = (
+    "t.digest <> s.digest AND (t.kind <> 'segment' OR s.fingerprint IS NOT NULL "
+    "OR NOT t.location <=> s.location OR NOT t.starts_at <=> s.starts_at "
+    "OR NOT t.ends_at <=> s.ends_at "
+    "OR (s.num_rows IS NOT NULL AND NOT t.num_rows <=> s.num_rows) "
+    "OR (s.size_bytes IS NOT NULL AND NOT t.size_bytes <=> s.size_bytes))"
+)
+
+
 class Refuse(Enum):
     """Which rows that are there already make an insert refuse itself."""
 
     ANY_SEGMENT = "t.kind = 'segment' OR t.digest <> s.digest"
-    OTHER_CONTENT = "t.digest <> s.digest"
+    OTHER_CONTENT = CONTRADICTS
     OTHER_SCHEMA = "t.kind <> 'segment' AND t.digest <> s.digest"
 
 
@@ -104,9 +115,33 @@ def insert_or_replace(
     )
     return lambda source: (
         f"MERGE INTO {target} AS t USING {source} AS s ON {on} "
-        f"WHEN MATCHED AND t.kind = 'segment' AND t.digest <> s.digest "
+        f"WHEN MATCHED AND t.kind = 'segment' AND {CONTRADICTS} "
         f"THEN UPDATE SET {updates}, revision = t.revision + 1 "
         f"WHEN NOT MATCHED THEN {_insert()}"
+    )
+
+
+_COMPLETED = (
+    *("commit_id", "fingerprint", "digest", "num_rows", "size_bytes", "state", "payload"),
+    *("changed_at", "changed_by"),
+)
+
+
+def complete_segments(
+    target: str, partitions: Iterable[Partition], bounds: Bounds
+) -> Callable[[str], str]:
+    """A MERGE that fills in what was not known of segments, each only as the source has seen it.
+
+    The source has a column `seen` besides: the commit id of the row that was read. A segment that
+    is gone, was replaced or has a schema by now is left alone. Schemas are inserted if absent.
+    """
+    on = _on(partitions, bounds, Refuse.OTHER_SCHEMA)
+    updates = ", ".join(f"{name} = s.{name}" for name in _COMPLETED)
+    return lambda source: (
+        f"MERGE INTO {target} AS t USING {source} AS s ON {on} "
+        f"WHEN MATCHED AND t.kind = 'segment' AND t.fingerprint IS NULL AND t.commit_id = s.seen "
+        f"THEN UPDATE SET {updates}, revision = t.revision + 1 "
+        f"WHEN NOT MATCHED AND s.kind = 'schema' THEN {_insert()}"
     )
 
 

@@ -76,23 +76,50 @@ VIEWS = (
         "segments",
         "Segments, one row each",
         "SELECT key AS segment_id, datasource, substr(key, length(datasource) + 2) AS name, "
-        "fingerprint, num_rows, size_bytes, location, starts_at, ends_at, revision, published_at, "
+        "fingerprint, num_rows, size_bytes, location, starts_at, ends_at, "
+        "state <=> 'inferred' AS inferred, revision, published_at, "
         "changed_at, changed_by, commit_id FROM {entries} WHERE kind = 'segment'",
         {
             "segment_id": _SEGMENT_ID,
             "datasource": "The part of the id before the first slash",
             "name": "The part of the id after it",
             "fingerprint": "Fingerprint of the segment's schema; null if it is not known yet",
-            "num_rows": "Rows in the segment",
+            "num_rows": "Rows in the segment; null if they are not known",
             "size_bytes": "Bytes of the segment, if known",
             "location": "Where its data is, if known",
             "starts_at": "Start of its interval, inclusive",
             "ends_at": "End of its interval, exclusive",
-            "revision": "How often the segment was written: 1 until it is replaced",
+            "inferred": "Whether its schema was guessed from a sample of the data",
+            "revision": "How often the segment was written: 1 until it is replaced or backfilled",
             "published_at": "When it was first published",
             "changed_at": "When it was last changed",
             "changed_by": "Who changed it last",
             "commit_id": _COMMIT,
+        },
+    ),
+    View(
+        "segments_without_schema",
+        "Segments whose schema is not known yet: a backfill looks for it in their data",
+        "SELECT key AS segment_id, datasource, location, num_rows, size_bytes, published_at, "
+        "changed_at, state <=> 'quarantined' AS quarantined, "
+        "get_json_object(payload, '$.reason') AS reason, "
+        "CAST(get_json_object(payload, '$.attempts') AS INT) AS attempts, "
+        "timestamp_micros(CAST(get_json_object(payload, '$.since_micros') AS BIGINT)) AS "
+        "failed_since, timestamp_micros(CAST(get_json_object(payload, '$.retry_micros') AS "
+        "BIGINT)) AS retry_at FROM {entries} WHERE kind = 'segment' AND fingerprint IS NULL",
+        {
+            "segment_id": _SEGMENT_ID,
+            "datasource": "The part of the id before the first slash",
+            "location": "Where its data is",
+            "num_rows": "Rows in the segment, if known",
+            "size_bytes": "Bytes of the segment, if known",
+            "published_at": "When it was first published",
+            "changed_at": "When it was last changed or tried",
+            "quarantined": "Whether its data was asked and did not say its schema",
+            "reason": "Why not",
+            "attempts": "How often it was asked",
+            "failed_since": "When it was asked first",
+            "retry_at": "A backfill leaves it alone until then",
         },
     ),
     View(

@@ -17,7 +17,16 @@ from typing import Any
 import pyspark
 
 from tests import sessions
-from tests.benchmarks import caching, cleaning, crowds, evolving, growth, publishing, report
+from tests.benchmarks import (
+    caching,
+    cleaning,
+    crowds,
+    evolving,
+    filling,
+    growth,
+    publishing,
+    report,
+)
 from tests.benchmarks.ground import Ground
 from tests.benchmarks.peers import contest
 from tests.benchmarks.report import Figure
@@ -37,6 +46,8 @@ FIGURES: dict[str, Callable[[Ground], list[Figure]]] = {
     "compare": evolving.comparing,
     "datasource": evolving.datasource,
     "read": evolving.reading,
+    "footers": filling.footers,
+    "backfill": filling.backfill,
     "search": cleaning.search,
     "beside": cleaning.beside,
     "threads": crowds.threads,

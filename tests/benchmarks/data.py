@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from catalog import Schema, Segment
 
@@ -89,3 +92,18 @@ def plain_rows(first: int, count: int, schemas: int) -> pa.Table:
         },
         schema=PLAIN_ROW,
     )
+
+
+def files(folder: Path, schemas: Sequence[Schema], count: int) -> list[tuple[Path, Schema]]:
+    """Small Parquet files in one folder, written once for each schema and copied."""
+    folder.mkdir(parents=True)
+    made = []
+    for number, schema in enumerate(schemas):
+        first = folder / f"{number}-0.parquet"
+        pq.write_table(pa.Table.from_pylist([{}, {}], schema=schema.arrow()), first)
+        for copy in range(count // len(schemas)):
+            path = folder / f"{number}-{copy}.parquet"
+            if copy:
+                shutil.copyfile(first, path)
+            made.append((path, schema))
+    return made

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from catalog import Catalog, Schema, Segment, compatibility, merge
 from tests.benchmarks import data
@@ -125,16 +123,8 @@ def reading(ground: Ground) -> list[Figure]:
 
 
 def _files(folder: Path, schemas: int, count: int) -> list[Segment]:
-    """Small files in one folder, written once for each schema and copied."""
-    folder.mkdir(parents=True)
-    segments = []
-    for number in range(schemas):
-        schema = wide(200, number)
-        first = folder / f"{number}-0.parquet"
-        pq.write_table(pa.Table.from_pylist([{}, {}], schema=schema.arrow()), first)
-        for copy in range(count // schemas):
-            path = folder / f"{number}-{copy}.parquet"
-            if copy:
-                shutil.copyfile(first, path)
-            segments.append(Segment(f"wide/{path.stem}", schema, 2, location=str(path)))
-    return segments
+    """Segments of small files in one folder."""
+    return [
+        Segment(f"wide/{path.stem}", schema, 2, location=str(path))
+        for path, schema in data.files(folder, [wide(200, n) for n in range(schemas)], count)
+    ]

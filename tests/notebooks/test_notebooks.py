@@ -98,3 +98,41 @@ def test_the_notebook_on_schema_evolution_reads_the_files_that_it_wrote(
         "full": True,
         "full_transitive": False,
     }
+
+
+def test_the_notebook_on_backfill_shows_each_way_to_a_schema(
+    spark: SparkSession, location: str, tmp_path: Path
+) -> None:
+    file = ROOT / "notebooks" / "04_backfill.py"
+    notebook = Notebook(spark, file, location=location, files=str(tmp_path / "files")).run()
+    broken, published, waiting, places, steps, quarantine, seen, counters, read = notebook.shown
+    old, new = "sensor STRING, value DOUBLE", "sensor STRING, value DOUBLE, unit STRING"
+    assert [row["path"].rpartition("/")[2] for row in broken] == ["3.parquet"]
+    assert [(row["segment_id"], row["ddl"], row["num_rows"]) for row in published] == [
+        ("readings/1.parquet", old, 2),
+        ("readings/2.parquet", old, 2),
+    ]
+    assert [(row["segment_id"], row["quarantined"]) for row in waiting] == [
+        (f"readings/{day}.parquet", False) for day in (4, 5, 6)
+    ]
+    # The background may have stored the answer before the notebook could look.
+    assert places[0]["place"] in ("pending", "backfilled")
+    assert [row["place"] for row in places[1:]] == ["backfilled", "published"]
+    assert [(row["done"], row["total"]) for row in steps] == [(0, 2), (1, 2), (2, 2)]
+    (put_aside,) = quarantine
+    assert (put_aside["segment_id"], put_aside["attempts"]) == ("readings/6.parquet", 1)
+    assert "6.parquet cannot be read as parquet" in put_aside["reason"]
+    mended = notebook.names["mended"]
+    assert (mended.completed, mended.quarantined) == (1, ())
+    assert [(row["place"], row["columns"], row["num_rows"]) for row in seen] == [
+        ("realtime", old, 1),
+        ("realtime", new, 2),
+        ("published", new, 2),
+    ]
+    figures = {row["name"].removeprefix("strata_cache_"): row["value"] for row in counters}
+    assert (figures["published"], figures["without_schema"]) == (6, 0)
+    assert (figures["resolved"], figures["stored"], figures["pending"]) == (1, 1, 0)
+    assert notebook.names["stopped"].left == ()
+    assert notebook.names["checked"].ok, notebook.names["checked"]
+    assert [row["unit"] for row in read].count("C") == 5
+    assert len(read) == 12

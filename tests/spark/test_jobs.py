@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from catalog import Catalog
+from catalog import Catalog, Segment
 from tests.sessions import CONNECT, QUICK, ROOT, SHORT_LIVED
+from tests.spark.files import parquet
 
 pytestmark = pytest.mark.skipif(CONNECT, reason="spark-submit brings a session of its own")
 
@@ -91,6 +92,12 @@ def test_jobs_run_under_spark_submit_and_are_recorded(
     code, answer = submit("cleanup", "--grace", "0")
     assert (code, answer["facts"]["retired"]) == (0, 1)
     if every:
+        data = parquet(tmp_path / "lake" / "1.parquet", "a INT", 3)
+        code, answer = submit("publish_files", "files", data)
+        assert (code, answer["facts"]["published"]) == (0, 1)
+        catalog.publish([Segment("files/late", location=data)])
+        code, answer = submit("backfill")
+        assert (code, answer["facts"]["completed"]) == (0, 1)
         code, answer = submit("maintain")
         assert (code, answer["facts"]["retention_seconds"]) == (0, 7 * 86400)
 
@@ -104,8 +111,10 @@ def test_jobs_run_under_spark_submit_and_are_recorded(
     runs = catalog.runs().orderBy("started_at").toArrow().to_pylist()
     assert [(run["job"], run["status"], run["actor"]) for run in runs] == [
         (job, "found" if job == "verify" else "done", "nightly")
-        for job in ("publish", "poll", "cleanup", "maintain", "verify")
-        if every or job not in ("poll", "maintain")
+        for job in (
+            *("publish", "poll", "cleanup", "publish-files", "backfill", "maintain", "verify"),
+        )
+        if every or job in ("publish", "cleanup", "verify")
     ]
     named = {run for row in catalog.history().collect() for run in row["runs"] or ()}
     assert named == {run["run_id"] for run in runs if run["job"] not in ("poll", "verify")}

@@ -18,6 +18,7 @@ from catalog.cli import shell
 from catalog.cli.job import run_job
 from catalog.errors import InvalidInput, InvalidSegment
 from catalog.manifest import few_segments, read_manifest
+from tests.spark.files import broken, parquet
 from tests.unit.builders import segment
 
 MANIFEST = """\
@@ -318,6 +319,131 @@ def test_sql_reads_only(strata: Strata, catalog: Catalog) -> None:
     assert strata("sql", "DESCRIBE segments")[0] == 0
 
 
+# --- schemas from the data ------------------------------------------------------------------------
+
+
+def test_files_are_published_with_what_they_say_and_what_is_wrong_is_listed(
+    strata: Strata,
+    spark: SparkSession,
+    catalog: Catalog,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    data = tmp_path / "lake"
+    paths = [parquet(data / f"{n}.parquet", "id BIGINT, note STRING", n) for n in (1, 2, 3)]
+    bad = [broken(data / f"bad{n}.parquet") for n in (1, 2)]
+    command = ["publish-files", "orders", f"{data}/*.parquet"]
+
+    code, answer = strata(*command, "--dry-run")
+    assert (code, answer["facts"]["published"], answer["facts"]["dry_run"]) == (0, 5, True)
+    assert (catalog.version, catalog.runs().count()) == (0, 0)
+
+    code, answer = strata(*command, "--limit", "1", "--reason", "daily load")
+    assert (code, answer["found"], answer["more"]) == (1, True, ["broken"])
+    (problem,) = answer["tables"]["broken"]
+    assert problem["path"].endswith("/lake/bad1.parquet")
+    assert "bad1.parquet" in problem["reason"]
+    assert answer["facts"] == {
+        "version": 1, "files": 5, "published": 3, "replaced": 0, "unchanged": 0, "waiting": 0,
+        "changed": 0, "missing": 0, "dropped": 0, "broken": 2, "dry_run": False,
+    }  # fmt: skip
+    shown = strata("schema-of", "orders/2.parquet")[1]["tables"]["segments"]
+    assert [(row["num_rows"], row["ddl"]) for row in shown] == [(2, "id BIGINT, note STRING")]
+
+    for path in bad + paths[:1]:
+        Path(path).unlink()
+    parquet(Path(paths[1]), "id BIGINT", 20)
+    command.append("--no-record")
+    code, answer = strata(*command)
+    facts = answer["facts"]
+    assert (code, facts["unchanged"], facts["changed"], facts["missing"]) == (0, 1, 1, 1)
+    assert (facts["replaced"], facts["dropped"], facts["version"]) == (0, 0, 1)
+    assert answer["tables"]["changed"] == [{"segment_id": "orders/2.parquet"}]
+    assert answer["tables"]["missing"] == [{"segment_id": "orders/1.parquet"}]
+    people = [*command, "--dry-run", "--location", str(catalog.location), "--output", "table"]
+    assert shell.main(people, lambda *_: nullcontext(spark)) == 0
+    advice = " ".join(capsys.readouterr().out.split())
+    assert "--replace-changed publishes them anew" in advice
+    assert "--remove-missing drops them" in advice
+    answer = strata(*command, "--remove-missing", "--replace-changed", job=True)[1]
+    assert (answer["facts"]["replaced"], answer["facts"]["dropped"]) == (1, 1)
+    left = strata("segments")[1]["tables"]["segments"]
+    assert [(row["segment_id"], row["num_rows"], row["inferred"]) for row in left] == [
+        ("orders/2.parquet", 20, False),
+        ("orders/3.parquet", 3, False),
+    ]
+
+    code, answer = strata("publish-files", "orders", f"{data}/*.orc", "--no-record")
+    assert (code, answer["error"]["condition"]) == (2, "INVALID_INPUT")
+    (run,) = catalog.runs().collect()
+    assert (run["job"], run["status"], run["figures"]["broken"]) == ("publish-files", "found", 2.0)
+    assert catalog.verify(since=0).ok
+
+
+def test_segments_come_without_a_schema_and_a_backfill_finds_it_or_says_why_not(
+    strata: Strata, catalog: Catalog, tmp_path: Path
+) -> None:
+    known = parquet(tmp_path / "1.parquet", "id BIGINT, note STRING", 7)
+    bad = broken(tmp_path / "2.parquet")
+    manifest = tmp_path / "late.csv"
+    manifest.write_text(
+        "segment_id,schema,num_rows,location\n"
+        f"orders/1,,,{known}\norders/2,,,{bad}\nclicks/1,,5,{bad}\norders/3,id INT,1,\n"
+    )
+    assert strata("publish", str(manifest), "--no-record")[1]["facts"]["inserted"] == 4
+    waiting = strata("segments", "--without-schema")[1]["tables"]["segments_without_schema"]
+    assert [(row["segment_id"], row["num_rows"], row["quarantined"]) for row in waiting] == [
+        ("clicks/1", 5, False),
+        ("orders/1", None, False),
+        ("orders/2", None, False),
+    ]
+    code, answer = strata("backfill", "--datasource", "orders", "--dry-run")
+    assert (code, answer["facts"]["waiting"], answer["facts"]["left"]) == (0, 2, 2)
+    assert catalog.version == 1
+
+    metrics = str(tmp_path / "strata.prom")
+    argv = ["backfill", "--datasource", "orders", "--metrics-file", metrics]
+    code, answer = strata(*argv, job=True)
+    assert (code, answer["found"]) == (1, True)
+    facts = answer["facts"]
+    assert {name: facts[name] for name in ("waiting", "completed", "quarantined", "left")} == {
+        "waiting": 2, "completed": 1, "quarantined": 1, "left": 0,
+    }  # fmt: skip
+    assert 0 < facts["per_second"] <= 1 / facts["seconds"] + 0.01
+    (told,) = answer["tables"]["quarantined"]
+    assert (told["segment_id"], told["location"], told["attempts"]) == ("orders/2", bad, 1)
+    assert "strata_backfill_completed" in Path(metrics).read_text()
+    assert 'strata_segments_quarantined{command="backfill"' in Path(metrics).read_text()
+
+    listed = strata("segments", "--without-schema", "--datasource", "orders")[1]["tables"]
+    (row,) = listed["segments_without_schema"]
+    assert {name: row[name] for name in ("segment_id", "reason", "attempts", "retry_at")} == {
+        name: told[name] for name in ("segment_id", "reason", "attempts", "retry_at")
+    }
+    # What is in quarantine rests, so a run that looks for the rest finds nothing to tell of.
+    code, answer = strata("backfill", "--datasource", "orders", "--no-record")
+    assert (code, answer["facts"]["waiting"], answer["facts"]["resting"]) == (0, 0, 1)
+    parquet(Path(bad), "id BIGINT", 9)
+    code, answer = strata("backfill", "--retry-quarantined", "--limit", "2", "--no-record")
+    assert (code, answer["facts"]["completed"]) == (1, 1)  # clicks/1 was said to have five rows
+    assert "published with 5 rows" in answer["tables"]["quarantined"][0]["reason"]
+    shown = strata("schema-of", "orders/1", "orders/2", "clicks/1")[1]["tables"]["segments"]
+    assert [(row["num_rows"], row["ddl"]) for row in shown] == [
+        (7, "id BIGINT, note STRING"),
+        (9, "id BIGINT"),
+        (5, None),
+    ]
+
+    (run,) = catalog.runs().collect()
+    assert (run["job"], run["status"]) == ("backfill", "found")
+    assert set(run["figures"]) == {
+        *("completed", "overtaken", "quarantined", "resting", "left"),
+        *("per_second", "seconds", "conflicts_retried"),
+    }
+    assert json.loads(run["arguments"])["datasource"] == ["orders"]
+    assert catalog.verify(since=0).ok
+
+
 # --- manifests ------------------------------------------------------------------------------------
 
 
@@ -400,7 +526,7 @@ def test_few_segments_need_no_staging_and_many_are_left_to_it(
         ("clicks/1", 5, None),
     ]
     assert few_segments(frame, most=2) is None
-    with pytest.raises(InvalidSegment, match="without num_rows"):
+    with pytest.raises(InvalidSegment, match="num_rows of segment orders/1"):
         few_segments(frame.selectExpr("segment_id", "schema", "CAST(NULL AS INT) AS num_rows"))
 
 

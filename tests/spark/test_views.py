@@ -108,4 +108,7 @@ def test_the_demo_runs(spark: SparkSession, tmp_path: Path, capsys) -> None:  # 
     tour(spark, tmp_path)
     shown = capsys.readouterr().out
     assert "7 segments inserted, 3 schemas" in shown
+    assert "2 files, 1 published" in shown
+    assert "2 segments wait for their schemas" in shown
+    assert "1 completed, 1 in quarantine" in shown
     assert "All promises hold at versions 0 to" in shown

@@ -8,7 +8,9 @@ from catalog.model import Caller, Segment
 from catalog.publish.batch import Batch, batch_of
 
 
-def segment(id: str = "orders/1", ddl: str = "a INT", rows: int = 1, **given: Any) -> Segment:
+def segment(
+    id: str = "orders/1", ddl: str | None = "a INT", rows: int | None = 1, **given: Any
+) -> Segment:
     """A segment; the rest are fields of `Segment`."""
     return Segment(id, ddl, rows, **given)
 

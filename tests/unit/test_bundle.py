@@ -41,8 +41,14 @@ def test_every_include_matches_files_and_every_resource_file_is_included() -> No
     assert set(FILES) == set((ROOT / "conf" / "resources").iterdir())
 
 
-def test_clean_up_maintenance_and_verification_are_scheduled() -> None:
-    assert set(JOBS) == {"strata_cleanup", "strata_maintain", "strata_verify"}
+def test_backfill_clean_up_maintenance_and_verification_are_scheduled() -> None:
+    assert set(JOBS) == {"strata_backfill", "strata_cleanup", "strata_maintain", "strata_verify"}
+
+
+@pytest.mark.parametrize("name", ["strata_backfill", "strata_verify"])
+def test_a_job_that_tells_of_something_found_is_not_tried_again(name: str) -> None:
+    """A second backfill would succeed: what is in quarantine is not due again so soon."""
+    assert [task.get("max_retries", 0) for task in JOBS[name][1]["tasks"]] == [0]
 
 
 def test_every_variable_is_declared_and_used() -> None:
@@ -89,7 +95,7 @@ def test_a_task_runs_a_script_that_is_there_with_the_wheel_that_is_built(
 def test_a_script_takes_the_parameters_of_its_task(
     file: Path, job: dict[str, Any], task: dict[str, Any], target: str
 ) -> None:
-    script = Path(task["spark_python_task"]["python_file"]).stem
+    script = Path(task["spark_python_task"]["python_file"]).stem.replace("_", "-")
     words = [filled(word, target) for word in task["spark_python_task"]["parameters"]]
     arguments = job_parser(BY_NAME[script]).parse_args(words)
     assert arguments.location

@@ -19,6 +19,7 @@ import yaml
 
 from catalog.cli import metrics
 from catalog.cli.answer import Answer
+from catalog.cli.command import Command
 from catalog.cli.commands import BY_NAME, COMMANDS
 from catalog.cli.exits import Exit
 from catalog.cli.output import JsonFace
@@ -71,10 +72,15 @@ def _commands(words: list[str]) -> Iterator[list[str]]:
             yield [word, *rest[:end]]
 
 
+def command_of(script: str) -> Command:
+    """The command that a script of this name runs."""
+    return BY_NAME[script.replace("_", "-")]
+
+
 def reads(words: list[str]) -> bool:
     """True if the parser of the shell or of the job takes the words."""
     script = _SCRIPT.fullmatch(words[0])
-    parser = job_parser(BY_NAME[script[1]]) if script else shell_parser()
+    parser = job_parser(command_of(script[1])) if script else shell_parser()
     try:
         parser.parse_args(words[1:])
     except SystemExit as end:
@@ -160,11 +166,15 @@ def test_json_examples_have_the_shape_that_the_shell_writes() -> None:
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_the_page_of_the_jobs_has_every_script_with_its_options(name: str) -> None:
-    text = JOBS.read_text(encoding="utf-8")
-    section = text.partition(f"\n### {name}\n")[2].partition("\n### ")[0].partition("\n## ")[0]
+    text, command = JOBS.read_text(encoding="utf-8"), command_of(name)
+    section = text.partition(f"\n### {command.name}\n")[2]
+    section = section.partition("\n### ")[0].partition("\n## ")[0]
     assert f"jobs/{name}.py" in section
-    common = text.partition("Options that all five have:")[2].partition("\n## ")[0]
-    options = {word for a in job_parser(BY_NAME[name])._actions for word in a.option_strings}
+    assert f'run_job("{command.name}", argv)' in (ROOT / "jobs" / f"{name}.py").read_text()
+    table = text.partition("## Which job touches which table")[2].partition("\n## ")[0]
+    assert f"\n| {command.name} |" in table
+    common = text.partition("Options that all seven have:")[2].partition("\n## ")[0]
+    options = {word for a in job_parser(command)._actions for word in a.option_strings}
     assert [o for o in sorted(options - {"-h", "--help"}) if f"`{o}`" not in section + common] == []
 
 
@@ -176,7 +186,7 @@ def test_the_page_of_the_jobs_has_every_status_of_a_run() -> None:
 def test_the_page_of_the_jobs_has_every_metric_and_alerts_use_no_other(tmp_path: Path) -> None:
     file = tmp_path / "strata.prom"
     figures = dict.fromkeys(metrics._FIGURES, 1.0)
-    stats = Stats(1, 1, 1, 1, 1, 1, 1, 1, WHEN)
+    stats = Stats(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, WHEN)
     outcome = metrics.Outcome("poll", "/data/meta", Exit.DONE, 1.0, figures)
     metrics.write(str(file), outcome, stats, WHEN)
     names = set(re.findall(r"^# TYPE (\w+) gauge$", file.read_text(), re.MULTILINE))

@@ -85,6 +85,10 @@ def spoiled(report: Report, text: str) -> Report:
         verified=text,
         datasources=(reports.datasource(0, datasource=text, fingerprints=many),),
         schemas=(reports.schema(0, fingerprint=text, ddl=text * 20), reports.schema(1, ddl=text)),
+        waiting=(
+            reports.waiting(0, segment_id=text, location=text, reason=text),
+            reports.waiting(1, segment_id=text, location=text),
+        ),
         unused=(replace(reports.unused(0), fingerprint=text, ddl=text * 20, state=text),),
         commits=(reports.commit(0, verb=text, actors=many, reasons=many),),
         runs=(
@@ -198,11 +202,12 @@ def test_a_fingerprint_is_shortened_and_leads_to_its_schema_if_that_is_listed() 
 def test_every_list_that_is_empty_says_so_in_a_sentence() -> None:
     page = Page(render(reports.EMPTY))
     assert not {"table", "svg"} & set(page.tags())
-    assert page.values("class").count("empty") == 6
+    assert page.values("class").count("empty") == 7
     for sentence in (
         "There are no versions that can still be read.",
         "There are no datasources yet: the first publish brings one.",
         "There are no schemas yet: they come with the segments that use them.",
+        "Every segment has a schema: there is nothing to backfill.",
         "Every schema is in use: there is nothing to clean up.",
         "There are no commits that can still be read.",
         "No run was recorded yet.",
@@ -211,13 +216,27 @@ def test_every_list_that_is_empty_says_so_in_a_sentence() -> None:
 
 
 def test_a_list_that_was_cut_says_how_many_there_are() -> None:
-    report = replace(reports.report(3), totals=Totals(900, 1, 1, 70, 40, 20, 10))
+    report = replace(reports.report(3), totals=Totals(900, 1, 1, 70, 40, 20, 10, 60, 5))
     text = Page(render(report)).text
     assert re.findall(r"Listed: [^.]*\.", text) == [
         "Listed: 3 of 40, the most important ones.",
         "Listed: 3 of 50, the most important ones.",
+        "Listed: 3 of 60, the most important ones.",
         "Listed: 3 of 30, the most important ones.",
     ]
+
+
+def test_segments_without_a_schema_are_counted_and_a_quarantine_has_its_reason() -> None:
+    lines = (reports.waiting(0, reason="no Parquet"), reports.waiting(1))
+    totals = replace(reports.report().totals, segments_without_schema=2, segments_quarantined=1)
+    page = Page(render(replace(reports.report(), waiting=lines, totals=totals)))
+    assert "Without a schema2" in page.text  # the tile
+    assert "In quarantine: 1 of 2." in page.text
+    told = page.text.partition("clicks/2026-03-01quarantined")[2]
+    assert told.startswith("2026-03-01 08:30:0022026-03-01 08:40:00no Parquet")
+    assert "clicks/2026-03-02waiting2026-03-02 08:30:00–––s3://lake/clicks" in page.text
+    none = replace(totals, segments_quarantined=0)
+    assert "In quarantine" not in Page(render(replace(reports.report(), totals=none))).text
 
 
 def test_a_sound_catalog_is_said_to_be_sound() -> None:

@@ -72,7 +72,7 @@ def of_kind(rows: list[dict[str, Any]], *kinds: str) -> list[dict[str, Any]]:
 
 
 def entries(*segments: Segment, buckets: int = 16) -> list[dict[str, Any]]:
-    schemas = {made.schema.fingerprint: (made.schema, "ann") for made in segments}
+    schemas = {m.schema.fingerprint: (m.schema, "ann") for m in segments if m.schema is not None}
     actors = ["ann"] * len(segments)
     return entry_table(segments, actors, schemas, buckets, "c1", NOON).to_pylist()
 
@@ -125,6 +125,7 @@ frame_rows = st.fixed_dictionaries(
 
 @given(st.lists(frame_rows, min_size=1, max_size=6))
 @example([GOOD | {"schema": None}])
+@example([GOOD | {"schema": None, "num_rows": None, "location": "/data/x"}])
 def test_a_frame_accepts_exactly_the_rows_that_segments_accept(rows: list[dict[str, Any]]) -> None:
     found = of_kind(staged(*rows), "segment", INVALID)
     assert [row["kind"] for row in found] == [
@@ -171,7 +172,8 @@ REASONS = [
     ({"segment_id": "o" * 256 + "/1"}, "a datasource longer than 255"),
     ({"segment_id": "o/" + "x" * 1023}, "an id longer than 1024 characters"),
     ({"segment_id": "orders/\x85"}, "has control characters in its id"),
-    ({"schema": None}, "has no schema"),
+    ({"schema": None}, "has neither a schema nor a location where a backfill finds it"),
+    ({"schema": None, "location": ""}, "has an empty location"),
     ({"schema": ""}, "has a bad schema: a schema must have at least one column"),
     ({"schema": "a INTT"}, "has a bad schema: DDL is malformed at position 3, near 'INTT'"),
     ({"num_rows": None}, "has no num_rows"),
@@ -280,6 +282,18 @@ def test_a_row_holds_every_field_of_its_segment() -> None:
         "ends_at": None,
     }
     assert (row["datasource"], row["state"]) == ("o", None)
+
+
+def test_a_row_without_a_schema_says_nothing_of_it_and_an_inferred_one_is_marked() -> None:
+    (row,) = entries(Segment("o/1", location="/x"))
+    assert (row["kind"], row["fingerprint"], row["num_rows"], row["state"]) == (
+        "segment",
+        None,
+        None,
+        None,
+    )
+    (row,) = of_kind(entries(Segment("o/1", "a INT", inferred=True)), "segment")
+    assert (row["num_rows"], row["state"]) == (None, "inferred")
 
 
 def test_digests_of_segments_can_be_left_to_the_engine() -> None:

@@ -62,6 +62,10 @@ BAD = [
     ({"rows": 1.0}, ["whole number", "not 1.0"]),
     ({"rows": "1"}, ["whole number", "not '1'"]),
     ({"rows": LARGEST_COUNT + 1}, ["from 0 to 2^63-1", "not 9223372036854775808"]),
+    ({"ddl": None}, ["orders/1 comes without a schema", "must have a location", "a backfill"]),
+    ({"ddl": None, "location": "/a", "inferred": True}, ["comes without a schema"]),
+    ({"ddl": None, "location": "/a", "rows": -1}, ["num_rows", "not -1"]),
+    ({"inferred": True, "rows": -1}, ["num_rows", "not -1"]),
     ({"size_bytes": -1}, ["size_bytes of segment orders/1", "not -1"]),
     ({"size_bytes": False}, ["size_bytes", "not False"]),
     ({"size_bytes": 2.5}, ["size_bytes", "not 2.5"]),
@@ -124,6 +128,9 @@ def test_a_bad_schema_of_a_segment_is_refused_as_a_schema() -> None:
         {"id": "a b/'`\""},
         {"rows": 0},
         {"rows": LARGEST_COUNT},
+        {"rows": None, "inferred": True},
+        {"ddl": None, "rows": None, "location": "/a"},
+        {"ddl": None, "rows": 5, "location": "/a"},
         {"size_bytes": 0},
         {"location": "x" * LONGEST_LOCATION},
         {"starts_at": NOON},
@@ -138,7 +145,7 @@ def test_a_bad_schema_of_a_segment_is_refused_as_a_schema() -> None:
 )
 def test_a_segment_at_the_edge_of_the_rules_is_kept_as_given(changes: dict[str, Any]) -> None:
     made = segment(**changes)
-    fields = {"rows": "num_rows"}
+    fields = {"rows": "num_rows", "ddl": "schema"}
     assert {name: getattr(made, fields.get(name, name)) for name in changes} == changes
 
 
@@ -172,6 +179,9 @@ def test_micros_do_not_depend_on_the_time_zone(moment: datetime) -> None:
 OTHERS = [
     {"ddl": "a BIGINT"},
     {"ddl": "a INT NOT NULL"},
+    {"ddl": None},
+    {"inferred": True},
+    {"inferred": True, "rows": None},
     {"rows": 2},
     {"size_bytes": 11},
     {"size_bytes": None},
@@ -202,6 +212,11 @@ def test_the_digest_is_that_of_a_text_which_sql_can_build_too() -> None:
     assert segment("orders/1", "a INT", 3, **WHOLE).digest == sha256(text.encode()).hexdigest()
     text = f"{FINGERPRINT}|3|-|-|-|-"
     assert segment("orders/1", "a INT", 3).digest == sha256(text.encode()).hexdigest()
+    text = "-|-|-|-|-|=/a"
+    assert Segment("orders/1", location="/a").digest == sha256(text.encode()).hexdigest()
+    text = f"~{FINGERPRINT}|-|-|-|-|-"
+    inferred = Segment("orders/1", "a INT", inferred=True)
+    assert inferred.digest == sha256(text.encode()).hexdigest()
 
 
 def test_the_digest_leaves_out_the_id_and_the_spelling() -> None:
@@ -215,7 +230,8 @@ def test_the_digest_leaves_out_the_id_and_the_spelling() -> None:
 def content(made: Segment) -> tuple[Any, ...]:
     starts, ends = made.starts_at, made.ends_at
     return (
-        made.schema.fingerprint,
+        made.fingerprint,
+        made.inferred,
         made.num_rows,
         made.size_bytes,
         made.location,
@@ -234,14 +250,15 @@ intervals = st.tuples(st.none() | near_epoch, st.none() | near_epoch).filter(
 )
 segments = st.builds(
     lambda ddl, rows, size, location, interval: segment(
-        ddl=ddl,
+        ddl=ddl if ddl != "b INT" or location is None else None,
         rows=rows,
+        inferred=ddl == "c INT",
         size_bytes=size,
         location=location,
         starts_at=interval[0],
         ends_at=interval[1],
     ),
-    st.sampled_from(["a INT", "b INT"]),
+    st.sampled_from(["a INT", "b INT", "c INT"]),
     small,
     st.none() | small,
     st.none() | st.text("-|=1", min_size=1, max_size=4),

@@ -14,8 +14,10 @@ from catalog.errors import InvalidLocation
 from catalog.table.layout import COLUMNS
 from catalog.table.location import Location, identifier, literal, local_path
 from catalog.table.statements import (
+    CONTRADICTS,
     Refuse,
     bounds_clause,
+    complete_segments,
     delete_keys,
     insert_missing,
     insert_or_replace,
@@ -106,6 +108,7 @@ SAME_KEY = ["t.kind = s.kind", "t.bucket = s.bucket", "t.key = s.key"]
 STATEMENTS: dict[str, Any] = {
     **{refuse.name: insert_missing("x", PARTITIONS, BOUNDS, refuse) for refuse in Refuse},
     "replace": insert_or_replace("x", PARTITIONS, BOUNDS),
+    "complete": complete_segments("x", PARTITIONS, BOUNDS),
     "delete": delete_keys("x", PARTITIONS, BOUNDS),
 }
 
@@ -128,9 +131,10 @@ def test_a_statement_merges_the_source_into_the_target(name: str) -> None:
     ("name", "condition"),
     [
         ("ANY_SEGMENT", "t.kind = 'segment' OR t.digest <> s.digest"),
-        ("OTHER_CONTENT", "t.digest <> s.digest"),
+        ("OTHER_CONTENT", CONTRADICTS),
         ("OTHER_SCHEMA", "t.kind <> 'segment' AND t.digest <> s.digest"),
         ("replace", "t.kind <> 'segment' AND t.digest <> s.digest"),
+        ("complete", "t.kind <> 'segment' AND t.digest <> s.digest"),
     ],
 )
 def test_a_check_compares_the_keys_of_both_sides_itself(name: str, condition: str) -> None:
@@ -157,7 +161,22 @@ def test_a_replacement_updates_segments_only_and_keeps_when_they_were_first_publ
         *(f"{name} = s.{name}" for name in NAMES if name not in kept),
         "revision = t.revision + 1",
     ]
-    assert "WHEN MATCHED AND t.kind = 'segment' AND t.digest <> s.digest THEN UPDATE" in sql
+    assert f"WHEN MATCHED AND t.kind = 'segment' AND {CONTRADICTS} THEN UPDATE" in sql
+
+
+def test_a_completion_updates_only_what_was_seen_without_a_schema_and_inserts_only_schemas() -> (
+    None
+):
+    sql = STATEMENTS["complete"]("v")
+    assert re.findall("WHEN (?:NOT )?MATCHED[^(]*?THEN [A-Z]+", sql) == [
+        "WHEN MATCHED AND t.kind = 'segment' AND t.fingerprint IS NULL AND t.commit_id = s.seen "
+        "THEN UPDATE",
+        "WHEN NOT MATCHED AND s.kind = 'schema' THEN INSERT",
+    ]
+    updated = sql.split("UPDATE SET ")[1].split(" WHEN NOT MATCHED")[0].split(", ")
+    untouched = {"kind", "bucket", "key", "datasource", "location", "starts_at", "ends_at"}
+    names = {text.partition(" = ")[0] for text in updated}
+    assert names == set(NAMES) - untouched - {"published_at"}
 
 
 def test_a_delete_can_be_held_to_the_rows_that_were_seen() -> None:

@@ -3,6 +3,7 @@
 from catalog.cli.command import Command
 from catalog.cli.commands.comparing import COLUMNS, DIFF
 from catalog.cli.commands.demo import DEMO
+from catalog.cli.commands.discovering import BACKFILL, PUBLISH_FILES
 from catalog.cli.commands.poll import POLL
 from catalog.cli.commands.reading import (
     DATASOURCES,
@@ -20,6 +21,8 @@ from catalog.cli.commands.writing import DROP, INIT, PUBLISH
 COMMANDS: tuple[Command, ...] = (
     INIT,
     PUBLISH,
+    PUBLISH_FILES,
+    BACKFILL,
     DROP,
     SEGMENTS,
     SCHEMAS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
@@ -32,16 +33,23 @@ def _add_limit(parser: ArgumentParser, default: int = LIMIT) -> None:
 
 def _segments_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--datasource", help="only those of a datasource")
-    parser.add_argument("--fingerprint", help="only those with this schema; a beginning will do")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--fingerprint", help="only those with this schema; a beginning will do")
+    which.add_argument(
+        "--without-schema",
+        action="store_true",
+        help="only those whose schema is not known, with what a backfill found wrong and when it "
+        "tries again",
+    )
     add_as_of(parser)
     _add_limit(parser)
 
 
 def _segments(work: Work) -> Answer:
     arguments = work.arguments
-    frame = work.catalog.segments(arguments.as_of)
-    if arguments.datasource is not None:
-        frame = frame.where(F.col("datasource") == F.lit(arguments.datasource))
+    if arguments.without_schema:
+        return _without_schema(work)
+    frame = _of_datasource(work, work.catalog.segments(arguments.as_of))
     if arguments.fingerprint is not None:
         frame = frame.where(F.startswith("fingerprint", F.lit(arguments.fingerprint.lower())))
     shown = frame.orderBy("segment_id").select(
@@ -52,12 +60,37 @@ def _segments(work: Work) -> Answer:
         "location",
         "starts_at",
         "ends_at",
+        "inferred",
         "revision",
         "changed_at",
         "changed_by",
     )
     brief = ("segment_id", "fingerprint", "num_rows", "size_bytes", "starts_at", "changed_at")
     return Answer(tables={"segments": fetch(shown, arguments.limit, brief)})
+
+
+def _without_schema(work: Work) -> Answer:
+    frame = _of_datasource(work, work.catalog.segments_without_schema(work.arguments.as_of))
+    shown = frame.orderBy("segment_id").select(
+        "segment_id",
+        "location",
+        "num_rows",
+        "size_bytes",
+        "published_at",
+        "quarantined",
+        "reason",
+        "attempts",
+        "failed_since",
+        "retry_at",
+    )
+    brief = ("segment_id", "published_at", "reason", "attempts", "retry_at")
+    table = fetch(shown, work.arguments.limit, brief)
+    return Answer(tables={"segments_without_schema": table})
+
+
+def _of_datasource(work: Work, frame: DataFrame) -> DataFrame:
+    name = work.arguments.datasource
+    return frame if name is None else frame.where(F.col("datasource") == F.lit(name))
 
 
 SEGMENTS = Command(
@@ -155,8 +188,15 @@ def _datasources_arguments(parser: ArgumentParser) -> None:
 
 def _datasources(work: Work) -> Answer:
     frame = work.catalog.datasources(work.arguments.as_of).orderBy("datasource")
-    brief = ("datasource", "num_segments", "num_schemas", "num_rows", "size_bytes", "changed_at")
-    return Answer(tables={"datasources": fetch(frame, work.arguments.limit, brief)})
+    table = fetch(frame, work.arguments.limit)
+    # A terminal has room for one column more, and few catalogs have a need of it.
+    some = any(row["segments_without_schema"] for row in table.dicts())
+    brief = (
+        *("datasource", "num_segments", "num_schemas"),
+        *(("segments_without_schema",) if some else ()),
+        *("num_rows", "size_bytes", "changed_at"),
+    )
+    return Answer(tables={"datasources": replace(table, brief=brief)})
 
 
 DATASOURCES = Command(

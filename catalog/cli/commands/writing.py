@@ -101,8 +101,9 @@ PUBLISH = Command(
     details=(
         "A manifest is Parquet, CSV with a header or JSON lines. Its columns are segment_id (or\n"
         "datasource and name), schema (DDL or Spark's JSON), num_rows, and if known size_bytes,\n"
-        "location, starts_at and ends_at (ISO 8601 with a time zone). Publishing the same again\n"
-        "changes nothing, so a run that failed can simply be run again."
+        "location, starts_at and ends_at (ISO 8601 with a time zone). Where a location is given,\n"
+        "schema and num_rows may be empty: strata backfill finds them in the data. Publishing the\n"
+        "same again changes nothing, so a run that failed can simply be run again."
     ),
     example='publish segments.csv --location /data/meta --reason "daily load"',
     access=Access.WRITE,

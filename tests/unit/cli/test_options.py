@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentTypeError
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +14,12 @@ from catalog.cli.options import as_of, duration, moment, positive, seconds, sett
 from catalog.cli.parsers import job_parser, shell_parser
 from catalog.cli.shell import main
 
+ROOT = Path(__file__).parents[3]
 WORDS = [
     "init",
     "publish",
+    "publish-files",
+    "backfill",
     "drop",
     "segments",
     "schemas",
@@ -90,6 +94,8 @@ def test_numbers_and_settings_are_checked() -> None:
         (["schema_of", "a/b"], "did you mean schema-of?"),
         (["segments", "--locaton", "x"], "did you mean --location?"),
         (["publish", "x.csv", "--on-existing", "replac"], "did you mean replace?"),
+        (["publish_files", "a", "b"], "did you mean publish-files?"),
+        (["backfill", "--retry-quarantine"], "did you mean --retry-quarantined?"),
     ],
 )
 def test_a_wrong_word_suggests_the_right_one(
@@ -124,12 +130,16 @@ def test_the_help_of_a_command_has_an_example_that_its_parser_takes(
     assert parsed.command == command.name
 
 
-@pytest.mark.parametrize("name", ["publish", "cleanup", "maintain", "verify", "poll"])
+@pytest.mark.parametrize(
+    "name", ["publish", "publish-files", "backfill", "cleanup", "maintain", "verify", "poll"]
+)
 def test_a_job_takes_the_arguments_of_the_command_and_says_how_it_is_submitted(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_job(name, ["--help"]) == 0
-    assert f"jobs/{name}.py" in capsys.readouterr().out
+    script = f"{name.replace('-', '_')}.py"
+    assert f"jobs/{script}" in capsys.readouterr().out
+    assert (ROOT / "jobs" / script).is_file()
     ours = {a.dest for a in job_parser(BY_NAME[name])._actions}
     assert {"location", "actor", "record", "metrics_file", "output"} <= ours
     assert run_job(name, ["--no-such-option"]) == 2

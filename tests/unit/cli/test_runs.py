@@ -19,6 +19,8 @@ NOW = datetime(2024, 1, 31, 12, tzinfo=UTC)
 STATS = Stats(
     version=7,
     segments=5,
+    segments_without_schema=3,
+    segments_quarantined=2,
     rows=100,
     size_bytes=1000,
     datasources=2,
@@ -83,11 +85,26 @@ def test_the_metrics_say_how_the_run_went_and_how_the_catalog_stands(tmp_path: P
         "strata_poll_lag_seconds": 1.5,
         "strata_version": 7,
         "strata_segments": 5,
+        "strata_segments_without_schema": 3,
+        "strata_segments_quarantined": 2,
         "strata_datasources": 2,
         "strata_schemas": 3,
         "strata_orphan_schemas": 1,
         "strata_retired_schemas": 4,
         "strata_last_publish_age_seconds": 90,
+    }
+
+
+def test_the_metrics_of_a_backfill_say_how_far_it_came(tmp_path: Path) -> None:
+    file = tmp_path / "strata.prom"
+    figures = {"completed": 90, "quarantined": 4, "left": 6, "per_second": 45.0, "seconds": 2.0}
+    write(str(file), Outcome("backfill", "/data/meta", Exit.FOUND, 3.0, figures), STATS, NOW)
+    told = {name: value for name, value in read(file).items() if "backfill" in name}
+    assert told == {
+        "strata_backfill_completed": 90,
+        "strata_backfill_quarantined": 4,
+        "strata_backfill_left": 6,
+        "strata_backfill_per_second": 45,
     }
 
 

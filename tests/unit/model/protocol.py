@@ -1,4 +1,4 @@
-"""A model of publish, drop and clean-up of one schema under Delta's conflict rule, and its search.
+"""A model of publish, drop, backfill and clean-up of one schema under Delta's conflict rule.
 
 A statement begins on a snapshot, where it decides what it removes and adds, and commits later.
 Delta refuses the commit when a partition that the statement tracks was touched in between; then the
@@ -11,6 +11,9 @@ from functools import cache
 from typing import NamedTuple
 
 SCHEMA, RETIRED, SEGMENT = "schema", "retired", "segment/"
+# A segment that was published without a schema. In the table it is a row of the segment's partition
+# with no fingerprint; whoever names that partition tracks both here.
+WAITING = "waiting/"
 
 # The token of a row stands for its commit id. Tokens are renamed by order of appearance at every
 # commit, or the states would be without end. One that left the table cannot come back: it is GONE.
@@ -33,6 +36,8 @@ class Rules(NamedTuple):
     retire_matches_token: bool = True
     retire_plans_around_copies: bool = True
     retire_refuses_copies: bool = True
+    backfill_carries_schema: bool = True
+    backfill_matches_token: bool = True
 
 
 class Task(NamedTuple):
@@ -95,6 +100,20 @@ def publisher(segment: str, rules: Rules) -> Process:
     return Process((Task(verb, segment),))
 
 
+def waiter(segment: str) -> Process:
+    """Publishes a segment without its schema."""
+    return Process((Task("publish waiting", segment),))
+
+
+def replacer(segment: str) -> Process:
+    """Publishes a segment with its schema, also in place of one without."""
+    return Process((Task("publish in place", segment),))
+
+
+def backfiller(segment: str, runs: int) -> Process:
+    return Process((Task("plan to backfill", segment),) * runs)
+
+
 def dropper(segment: str) -> Process:
     return Process((Task("drop", segment),))
 
@@ -107,11 +126,12 @@ def cleaner(runs: int) -> Process:
 def broken_promise(table: Table, acknowledged: tuple[str, ...]) -> str:
     """Name the promise that does not hold, or return an empty string."""
     partitions = [partition for partition, _ in table]
-    if len(partitions) != len(set(partitions)):
+    keys = [partition.replace(WAITING, SEGMENT) for partition in partitions]
+    if len(keys) != len(set(keys)):
         return "I2"
     if _referenced(table) and SCHEMA not in partitions and RETIRED not in partitions:
         return "I3"
-    return "" if all(SEGMENT + segment in partitions for segment in acknowledged) else "I7"
+    return "" if all(SEGMENT + segment in keys for segment in acknowledged) else "I7"
 
 
 def search(tables: Iterable[Table], processes: Sequence[Process], rules: Rules) -> Search:
@@ -176,6 +196,9 @@ def _moves(process: Process, table: Table, rules: Rules) -> list[Move]:
 def _plan(task: Task, table: Table, rules: Rules) -> tuple[Task, ...]:
     """Plan by a plain read of the newest version, which Delta does not check."""
     live, retired, referenced = _rows(table, SCHEMA), _rows(table, RETIRED), _referenced(table)
+    if task.verb == "plan to backfill":
+        waiting = _rows(table, WAITING + task.segment)
+        return (Task("backfill", task.segment, waiting),) if waiting else ()
     if task.verb == "plan to publish":
         return (Task("publish without schema" if live else "publish", task.segment),)
     if task.verb == "plan to retire":
@@ -191,7 +214,8 @@ def _plan(task: Task, table: Table, rules: Rules) -> tuple[Task, ...]:
 def _begin(task: Task, table: Table, rules: Rules) -> Statement:
     """Decide, on the snapshot where a statement begins, what it will write."""
     live, retired = _rows(table, SCHEMA), _rows(table, RETIRED)
-    own = SEGMENT + task.segment
+    own, empty = SEGMENT + task.segment, WAITING + task.segment
+    waiting = _rows(table, empty)
     new_schema: Table = () if live else ((SCHEMA, NEW),)
     new_segment: Table = () if _rows(table, own) else ((own, NO_TOKEN),)
     match task.verb:
@@ -199,8 +223,20 @@ def _begin(task: Task, table: Table, rules: Rules) -> Statement:
             return Statement((SCHEMA, own), (), (*new_schema, *new_segment))
         case "publish without schema":
             return Statement((own,), (), new_segment)
+        case "publish waiting":
+            there = waiting or _rows(table, own)
+            return Statement((own, empty), (), () if there else ((empty, NEW),))
+        case "publish in place":
+            return Statement((SCHEMA, own, empty), waiting, (*new_schema, *new_segment))
+        case "backfill":
+            seen = tuple(row for row in waiting if row in task.targets)
+            if not seen and rules.backfill_matches_token:
+                return Statement((SCHEMA, own, empty))
+            if not rules.backfill_carries_schema:
+                return Statement((own, empty), seen, ((own, NO_TOKEN),))
+            return Statement((SCHEMA, own, empty), seen, (*new_schema, (own, NO_TOKEN)))
         case "drop":
-            return Statement((own,), _rows(table, own), ())
+            return Statement((own, empty), (*_rows(table, own), *waiting), ())
         case "restore":
             return Statement((SCHEMA,), (), new_schema)
         case "purge":
@@ -218,6 +254,7 @@ def _commit(state: State, process: Process, others: tuple[Process, ...], rules: 
     rows = sorted((*kept, *statement.adds))
     tokens = dict.fromkeys((NO_TOKEN, *(token for _, token in rows)))
     names = {token: i for i, token in enumerate(tokens)}
+    dropped = {task.segment} if task.verb == "drop" else set()
     touched = {partition for partition, _ in (*statement.removes, *statement.adds)}
     processes = [Process(process.todo[1:])]
     for other in others:
@@ -225,7 +262,7 @@ def _commit(state: State, process: Process, others: tuple[Process, ...], rules: 
         processes.append(other._replace(running=CONFLICT) if meets else other)
     return State(
         tuple((partition, names[token]) for partition, token in rows),
-        tuple(sorted({*state.acknowledged} - {task.segment} | {*task.acknowledges()})),
+        tuple(sorted({*state.acknowledged} - dropped | {*task.acknowledges()})),
         tuple(sorted(_renamed(process, tuple(names.items())) for process in processes)),
     )
 

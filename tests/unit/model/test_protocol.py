@@ -9,11 +9,14 @@ from .protocol import (
     Rules,
     Search,
     Table,
+    backfiller,
     broken_promise,
     cleaner,
     dropper,
     publisher,
+    replacer,
     search,
+    waiter,
 )
 
 STARTS: dict[str, Table] = {
@@ -51,6 +54,45 @@ def test_every_interleaving_keeps_the_promises_and_ends(
     assert found.states > at_least
     assert found.ends > 0
     assert found.stuck == 0
+
+
+def explore_backfill(rules: Rules, runs: int = 2, cleaners: int = 2) -> Search:
+    """A segment without a schema, who drops it, who says its schema, and two who find it."""
+    return search(
+        STARTS.values(),
+        [
+            waiter("a"),
+            waiter("a"),
+            replacer("a"),
+            dropper("a"),
+            backfiller("a", 2),
+            backfiller("a", 1),
+            publisher("b", rules),
+            *[cleaner(runs)] * cleaners,
+        ],
+        rules,
+    )
+
+
+def test_every_interleaving_with_backfills_keeps_the_promises_and_ends() -> None:
+    found = explore_backfill(Rules(), runs=1, cleaners=1)
+
+    assert (found.broken, found.trace) == ("", ())
+    assert found.states > 100_000
+    assert found.ends > 0
+    assert found.stuck == 0
+
+
+@pytest.mark.parametrize(
+    ("rules", "promise"),
+    [
+        pytest.param(Rules(backfill_carries_schema=False), "I3", id="it relies on a schema"),
+        pytest.param(Rules(backfill_matches_token=False), "I2", id="it ignores what it has seen"),
+        pytest.param(Rules(delta_refuses_conflicts=False), "I2", id="Delta refuses nothing"),
+    ],
+)
+def test_a_backfill_that_breaks_a_rule_breaks_a_promise(rules: Rules, promise: str) -> None:
+    assert explore_backfill(rules, runs=1, cleaners=1).broken == promise
 
 
 @pytest.mark.parametrize(

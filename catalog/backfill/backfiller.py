@@ -1,0 +1,167 @@
+"""Backfill: finds segments without a schema, asks their data for it, and stores what it says."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+from catalog.backfill.completing import Completed
+from catalog.backfill.report import BackfillReport, Quarantined
+from catalog.backfill.search import Counted, Search
+from catalog.backfill.storing import Storer
+from catalog.backfill.waiting import Completion, Waiting, completed, troubled
+from catalog.errand import Errand
+from catalog.errors import CatalogError, UnreadableFiles
+from catalog.files.footers import Footer
+from catalog.model import Caller
+from catalog.progress import Step
+from catalog.read.formats import Place, place_of
+from catalog.table.failures import Failure, classify, first_line
+
+log = logging.getLogger(__name__)
+
+DEFAULT_BATCH = 10_000
+# So many files in a row that Spark cannot even look at: it is not the files.
+_HOPELESS = 3
+_BEFORE_ALL = (-1, "")
+
+Describe = Callable[[Sequence[Place]], list[Footer | str]]
+Complete = Callable[[Sequence[Completion], Caller], Completed]
+
+
+class Backfiller:
+    """One backfill. It may be stopped at any point: what is stored is stored.
+
+    A batch that fails is split until the items that fail are alone; those are put into quarantine
+    with the reason, and the rest goes on.
+    """
+
+    def __init__(
+        self,
+        errand: Errand,
+        complete: Complete,
+        search: Search,
+        describe: Describe,
+        default_format: str | None,
+    ) -> None:
+        """Args:
+        errand: what it has at hand.
+        complete: stores what was found for a caller.
+        search: finds who waits.
+        describe: asks the data at some places.
+        default_format: the format of locations that do not say theirs.
+        """
+        self._errand = errand
+        self._search = search
+        self._describe = describe
+        self._format = default_format
+        self._storer = Storer(
+            lambda completions: complete(completions, errand.caller), errand.surroundings.clock
+        )
+        self._began = time.monotonic()
+        self._hopeless = 0
+        self._completed = 0
+        self._overtaken = 0
+        self._retries = 0
+        self._quarantined: list[Quarantined] = []
+        self._version = 0
+
+    def run(self, limit: int | None, batch: int, dry_run: bool) -> BackfillReport:
+        """Goes through all segments that are due, or through the first so many."""
+        counted = self._search.count(self._errand.surroundings.clock())
+        self._version = counted.version
+        if not dry_run:
+            self._work(counted, limit, batch)
+        return BackfillReport(
+            version=self._version,
+            waiting=counted.due,
+            completed=self._completed,
+            overtaken=self._overtaken,
+            quarantined=tuple(self._quarantined),
+            resting=counted.resting,
+            seconds=time.monotonic() - self._began,
+            dry_run=dry_run,
+            retries=self._retries,
+        )
+
+    def _work(self, counted: Counted, limit: int | None, batch: int) -> None:
+        total = counted.due if limit is None else min(limit, counted.due)
+        done, last = 0, _BEFORE_ALL
+        # Who is put into quarantine now is not due again in this run.
+        now = self._errand.surroundings.clock()
+        while done < total:
+            self._errand.progress(Step(self._told(done), done, total))
+            page = self._search.page(now, last, min(batch, total - done))
+            if not page:
+                return  # others have completed or dropped the rest
+            bucket, furthest = page[-1]
+            last = (bucket, furthest.id)
+            self._store(self._asked([waiting for _, waiting in page]))
+            done += len(page)
+        self._errand.progress(Step(self._told(done), done, total))
+
+    def _told(self, done: int) -> str:
+        """What it does, and how fast; whoever shows it knows how long it will take."""
+        if not done:
+            return "backfill segments"
+        return f"backfill segments, {done / (time.monotonic() - self._began):,.0f} a second"
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    def _asked(self, waiting: Sequence[Waiting]) -> list[Completion]:
+        """What the data says, or what is wrong with it; a job that fails is split."""
+        places = [place_of(each.location, self._format) for each in waiting]
+        try:
+            outcomes = self._describe(places)
+        except Exception as error:
+            if isinstance(error, CatalogError) or classify(error) is Failure.LOST:
+                raise
+            return self._asked_apart(waiting, error)
+        self._hopeless = 0
+        self._errand.surroundings.at("backfill.read")
+        now = self._errand.surroundings.clock()
+        return [
+            troubled(each, outcome, now)
+            if isinstance(outcome, str)
+            else completed(each, outcome, now)
+            for each, outcome in zip(waiting, outcomes, strict=True)
+        ]
+
+    def _asked_apart(self, waiting: Sequence[Waiting], error: Exception) -> list[Completion]:
+        log.warning("Reading %d files failed as a whole: %s", len(waiting), first_line(error))
+        if len(waiting) > 1:
+            middle = len(waiting) // 2
+            return [*self._asked(waiting[:middle]), *self._asked(waiting[middle:])]
+        self._hopeless += 1
+        if self._hopeless >= _HOPELESS:
+            raise UnreadableFiles(
+                f"Spark could not read any of {self._hopeless} files in a row, so it is not the "
+                f"files: {first_line(error)}",
+                location=waiting[0].location,
+            ) from error
+        now = self._errand.surroundings.clock()
+        return [troubled(waiting[0], f"reading it failed: {first_line(error)}", now)]
+
+    # --- storing ----------------------------------------------------------------------------------
+
+    def _store(self, completions: Sequence[Completion]) -> None:
+        tally = self._storer.store(completions)
+        self._version = max(self._version, tally.version)
+        self._retries += tally.retries
+        self._completed += len(tally.completed)
+        self._overtaken += len(tally.overtaken)
+        self._quarantined += map(_quarantined, tally.quarantined)
+        self._errand.surroundings.at("backfill.stored")
+
+
+def _quarantined(completion: Completion) -> Quarantined:
+    trouble = completion.trouble
+    assert trouble is not None
+    return Quarantined(
+        completion.segment.id,
+        completion.before.location,
+        trouble.reason,
+        trouble.attempts,
+        trouble.retry_at,
+    )

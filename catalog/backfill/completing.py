@@ -1,0 +1,118 @@
+"""The commit that fills in what was not known of segments."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from catalog.backfill.waiting import Completion
+from catalog.model import Caller, State
+from catalog.publish.batch import GroupPlan, batch_of, collision, plan_group
+from catalog.publish.group import BULK, written_segments
+from catalog.rows import DIGEST_SQL, entry_table
+from catalog.table.statements import Statement, complete_segments
+from catalog.table.writer import Executed, RefusedByCheck, Writer
+from catalog.waiting import Deadline, Surroundings
+
+VERB = "backfill"
+
+
+@dataclass(frozen=True)
+class Completed:
+    """What became of some completions.
+
+    `version` is one at which every segment that was not stored is known to be gone, replaced or
+    to have a schema from somebody else.
+    """
+
+    version: int
+    stored: frozenset[str]
+    retries: int = 0
+
+
+class Completer:
+    """Stores completions, each call in one commit; runs in the commit thread."""
+
+    def __init__(self, writer: Writer, buckets: int, surroundings: Surroundings) -> None:
+        self._writer = writer
+        self._buckets = buckets
+        self._surroundings = surroundings
+
+    def complete(
+        self, completions: Sequence[Completion], caller: Caller, deadline: Deadline
+    ) -> Completed:
+        """Stores what was found, for segments that are still as they were seen."""
+        batch = batch_of((each.segment for each in completions), caller)
+        plan = plan_group([batch], {})
+        commit_id = self._surroundings.new_id()
+        try:
+            executed = self._writer.commit(
+                lambda _: self._statement(plan, completions, caller, commit_id),
+                commit_id,
+                VERB,
+                lambda: [batch.caller],
+                deadline,
+            )
+        except RefusedByCheck as refusal:
+            raise collision(refusal.key) from refusal
+        return self._outcome(executed, commit_id, batch.segments.keys())
+
+    def _statement(
+        self, plan: GroupPlan, completions: Sequence[Completion], caller: Caller, commit_id: str
+    ) -> Statement:
+        store = self._writer.store
+        bulk = len(plan.segments) >= BULK
+        rows = entry_table(
+            list(plan.segments.values()),
+            [caller.actor] * len(plan.segments),
+            plan.schemas,
+            self._buckets,
+            commit_id,
+            self._surroundings.clock(),
+            digests=not bulk,
+        )
+        source = store.session.createDataFrame(_with_troubles(rows, completions))
+        if bulk:
+            source = source.withColumn("digest", F.expr(f"coalesce(digest, {DIGEST_SQL})"))
+        sql = complete_segments(store.relation, plan.partitions(self._buckets), plan.bounds())
+        return Statement(VERB, sql, source, bulk=bulk)
+
+    def _outcome(self, executed: Executed, commit_id: str, keys: Collection[str]) -> Completed:
+        store = self._writer.store
+        version = executed.version
+        if version is None and executed.retries:
+            # An earlier try may have stored everything, though its answer was lost.
+            version = store.find_commit(commit_id)
+        if version is None:
+            return Completed(store.head().version, frozenset(), executed.retries)
+        if executed.counts.get("num_updated_rows") == len(keys):
+            return Completed(version, frozenset(keys), executed.retries)
+        _, stored = written_segments(self._writer, version)
+        return Completed(version, frozenset(stored), executed.retries)
+
+
+def _with_troubles(rows: pa.Table, completions: Sequence[Completion]) -> pa.Table:
+    """The rows with what is wrong with some of them, and how each was seen."""
+    by_key = {each.segment.id: each for each in completions}
+    keys: Any = rows.column("key").to_pylist()
+    found = [by_key.get(key) for key in keys]
+    troubles = [None if each is None else each.trouble for each in found]
+    columns = {
+        "state": [
+            state if trouble is None else State.QUARANTINED.value
+            for state, trouble in zip(rows.column("state").to_pylist(), troubles, strict=True)
+        ],
+        "payload": [
+            payload if trouble is None else trouble.payload()
+            for payload, trouble in zip(rows.column("payload").to_pylist(), troubles, strict=True)
+        ],
+    }
+    for name, values in columns.items():
+        place = rows.schema.get_field_index(name)
+        rows = rows.set_column(place, name, pa.array(values, pa.string()))
+    seen = [None if each is None else each.seen for each in found]
+    return rows.append_column("seen", pa.array(seen, pa.string()))

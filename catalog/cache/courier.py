@@ -1,0 +1,124 @@
+"""Stores what was found in the data, in the background and in batches."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from catalog.backfill.storing import Storer
+from catalog.cache.places import PlaceName, Places
+
+log = logging.getLogger(__name__)
+
+DEFAULT_BATCH = 1_000
+# So long what comes in is collected, so that a commit has more to store than one segment.
+_LINGER = 0.5
+_LONGEST_PAUSE = 60.0
+
+
+class Courier:
+    """Takes entries from pending to the table, oldest first.
+
+    Its thread lives while there is something to store, and does not keep a process from ending:
+    what is not stored is found again when it is asked for.
+    """
+
+    def __init__(
+        self,
+        places: Places,
+        storer: Storer,
+        batch: int = DEFAULT_BATCH,
+        linger: float = _LINGER,
+        pause: Callable[[int], float] | None = None,
+    ) -> None:
+        self._places = places
+        self._storer = storer
+        self._batch = batch
+        self._linger = linger
+        self._pause = pause or _doubling
+        self._guard = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._hurry = threading.Event()
+        self._over = threading.Event()
+        self._over.set()
+        self._stopped = False
+        self.stored = 0
+        self.failures = 0
+        self.quarantined = 0
+        self.last_error: Exception | None = None
+
+    def wake(self) -> None:
+        """Something is pending."""
+        with self._guard:
+            if self._thread is None and not self._stopped:
+                self._over.clear()
+                self._thread = threading.Thread(
+                    target=self._work, name="strata-backfill", daemon=True
+                )
+                self._thread.start()
+
+    def flush(self, seconds: float) -> int:
+        """Stores all that is pending; returns how much is left when the time is up."""
+        end = time.monotonic() + seconds
+        self._hurry.set()
+        try:
+            self.wake()
+            while not self._over.wait(min(1.0, max(0.0, end - time.monotonic()))):
+                if time.monotonic() >= end:
+                    break
+        finally:
+            self._hurry.clear()
+        return self._places.sizes()[PlaceName.PENDING]
+
+    def stop(self, seconds: float) -> int:
+        """Flushes and stores nothing afterwards; returns how much is left."""
+        left = self.flush(seconds)
+        with self._guard:
+            self._stopped = True
+        self._hurry.set()
+        return left
+
+    def _work(self) -> None:
+        failed = 0
+        self._hurry.wait(self._linger)
+        while not self._done():
+            try:
+                self._store()
+                failed, self.last_error = 0, None
+            except Exception as error:
+                # It stays in pending, and readers go on being answered from there.
+                failed += 1
+                self.failures += 1
+                self.last_error = error
+                pause = self._pause(failed)
+                log.warning(
+                    "What was found could not be stored and will be tried again in %g s: %s",
+                    pause,
+                    error,
+                )
+                self._hurry.wait(pause)
+                if self._hurry.is_set():
+                    time.sleep(min(pause, 0.1))
+
+    def _store(self) -> None:
+        batch = self._places.next_pending(self._batch)
+        tally = self._storer.store(batch)
+        self._places.settled([*tally.completed, *tally.overtaken], tally.version)
+        refused = {each.segment.id for each in tally.quarantined}
+        self._places.gave_up([each for each in batch if each.segment.id in refused])
+        self.stored += len(tally.completed)
+        self.quarantined += len(refused)
+
+    def _done(self) -> bool:
+        with self._guard:
+            if self._stopped or not self._places.sizes()[PlaceName.PENDING]:
+                self._thread = None
+                self._over.set()
+                return True
+            return False
+
+
+def _doubling(failed: int) -> float:
+    return min(_LONGEST_PAUSE, 2.0 ** min(failed - 1, 10))

@@ -1,0 +1,52 @@
+"""What a cache counts, for people and for monitoring."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from catalog.exposition import Gauge
+
+
+def _figure(text: str, default: float | None = 0) -> Any:
+    return field(default=default, metadata={"text": text})
+
+
+@dataclass(frozen=True)
+class CacheMetrics:
+    """The figures of a cache at a moment; `gauges_of` says what each means."""
+
+    version: int | None = _figure("Table version that lookups answer from", None)
+    published: int = _figure("Segments in the snapshot")
+    without_schema: int = _figure("Segments in the snapshot whose schema is not known there")
+    realtime: int = _figure("Open segments that streaming jobs announce")
+    pending: int = _figure("Schemas that were found in the data and are not stored yet")
+    backfilled: int = _figure("Schemas that are stored and not polled yet")
+    oldest_pending_seconds: float = _figure("Age of the oldest schema that is not stored yet", 0.0)
+    misses: int = _figure("Questions about a segment whose schema was not known")
+    resolved: int = _figure("Schemas that were found in the data when somebody asked")
+    resolver_failures: int = _figure("Segments whose data did not say its schema")
+    resolver_seconds: float = _figure("Time spent on finding schemas in the data", 0.0)
+    resolver_refused: int = _figure("Answers that were not kept: too many were pending")
+    quarantined: int = _figure("Segments that are not asked again yet or could not be stored")
+    stored: int = _figure("Schemas that were found and stored")
+    store_failures: int = _figure("Commits of found schemas that failed and were tried again")
+    announcers: int = _figure("Streaming jobs that announce something")
+    announcement_gaps: int = _figure("Announcements that did not follow from what was known")
+    announcements_broken: int = _figure("Announcements that could not be read")
+
+    @property
+    def backfill_per_second(self) -> float:
+        """Schemas found in the data in a second of looking for them."""
+        return self.resolved / self.resolver_seconds if self.resolver_seconds else 0.0
+
+
+def gauges_of(metrics: CacheMetrics) -> list[Gauge]:
+    """The figures as monitoring takes them; one that is not known is left out."""
+    found = [
+        Gauge(f"strata_cache_{each.name}", each.metadata["text"], getattr(metrics, each.name))
+        for each in fields(metrics)
+        if getattr(metrics, each.name) is not None
+    ]
+    rate = "Schemas found in the data in a second of looking for them"
+    return [*found, Gauge("strata_cache_backfill_per_second", rate, metrics.backfill_per_second)]

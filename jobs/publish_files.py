@@ -1,0 +1,21 @@
+"""Publishes files as segments, with the schemas and rows that they tell themselves.
+
+    spark-submit --properties-file conf/local.conf --py-files dist/strata_catalog-….whl \\
+        jobs/publish_files.py --help
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from catalog.cli.job import run_job
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the job and returns its exit code."""
+    return run_job("publish-files", argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,182 @@
+"""Publishing files with what they say of themselves."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from catalog import Catalog, Segment, Step
+from catalog.errors import InvalidInput, ReadOnly
+from catalog.publish.files import FileProblem
+from tests.spark.files import broken, parquet
+from tests.unit.builders import segment
+
+Open = Callable[..., Catalog]
+
+
+def ids(catalog: Catalog) -> set[str]:
+    return {row["segment_id"] for row in catalog.segments().select("segment_id").collect()}
+
+
+@pytest.mark.connect
+def test_files_become_segments_and_a_broken_one_is_reported(
+    catalog: Catalog, tmp_path: Path
+) -> None:
+    data = tmp_path / "orders"
+    for day in (1, 2, 3):
+        parquet(data / "2024" / f"{day}.parquet", "a INT" if day < 3 else "a INT, b STRING", day)
+    bad = broken(data / "bad.parquet")
+    (data / "_SUCCESS").touch()
+    (data / "notes.txt").write_text("not data")
+    pattern = f"{data}/**/*.parquet"
+    dry = catalog.publish_files("orders", pattern, dry_run=True)
+    assert (dry.files, dry.published, dry.dry_run, catalog.version) == (4, 4, True, 0)
+
+    steps: list[Step] = []
+    report = catalog.publish_files("orders", pattern, batch=2, progress=steps.append)
+    assert (report.files, report.published, report.unchanged) == (4, 3, 0)
+    (problem,) = report.broken
+    assert problem.path.endswith("/orders/bad.parquet")
+    assert "bad.parquet" in problem.reason
+    assert [(step.done, step.total) for step in steps[1:]] == [(0, 4), (2, 4), (4, 4)]
+    assert ids(catalog) == {f"orders/2024/{day}.parquet" for day in (1, 2, 3)}
+    rows = {row["name"]: row for row in catalog.segments().collect()}
+    third = rows["2024/3.parquet"]
+    assert third["num_rows"] == 3
+    assert third["size_bytes"] == os.path.getsize(data / "2024" / "3.parquet")
+    assert catalog.schemas().count() == 2
+    assert catalog.read("orders").count() == 6
+
+    parquet(Path(bad), "a INT", 4)
+    again = catalog.publish_files("orders", pattern)
+    assert (again.published, again.unchanged, again.broken) == (1, 3, ())
+    # Asked for from another root, a file is still the segment that it is.
+    assert catalog.publish_files("orders", f"{data}/2024/*.parquet").unchanged == 3
+    assert catalog.verify(since=0).ok
+
+
+def test_files_that_changed_are_reported_and_those_that_are_gone_are_dropped_when_told(
+    catalog: Catalog, tmp_path: Path
+) -> None:
+    data = tmp_path / "orders"
+    for day in (1, 2, 3):
+        parquet(data / f"{day}.parquet", rows=day)
+    catalog.publish([segment("orders/elsewhere", location="/other/1.parquet")])
+    catalog.publish_files("orders", data)
+    parquet(data / "1.parquet", "a INT, more STRING", rows=9)
+    (data / "2.parquet").unlink()
+    seen = catalog.publish_files("orders", data)
+    assert (seen.changed, seen.missing) == (("orders/1.parquet",), ("orders/2.parquet",))
+    assert (seen.replaced, seen.dropped) == (0, 0)
+    dry = catalog.publish_files(
+        "orders", data, remove_missing=True, replace_changed=True, dry_run=True
+    )
+    assert (dry.changed, dry.missing, dry.dropped) == (seen.changed, seen.missing, 0)
+    assert len(ids(catalog)) == 4
+    done = catalog.publish_files("orders", data, remove_missing=True, replace_changed=True)
+    assert (done.replaced, done.dropped, done.unchanged) == (1, 1, 1)
+    assert ids(catalog) == {"orders/1.parquet", "orders/3.parquet", "orders/elsewhere"}
+    assert catalog.cache().schema_of("orders/1.parquet").ddl == "a INT, more STRING"
+    after = catalog.publish_files("orders", data, remove_missing=True)
+    assert (after.changed, after.missing, after.unchanged) == ((), (), 2)
+    assert catalog.verify(since=0).ok
+
+
+def test_an_id_that_is_taken_is_reported_and_the_rest_goes_on(
+    catalog: Catalog, tmp_path: Path
+) -> None:
+    data = tmp_path / "orders"
+    first = parquet(data / "1.parquet")
+    parquet(data / "2.parquet")
+    catalog.publish([segment("orders/1.parquet", location="/elsewhere")])
+    report = catalog.publish_files("orders", data)
+    assert report.published == 1
+    reason = "its id orders/1.parquet belongs to a segment at another place"
+    assert report.broken == (FileProblem(f"file:{first}", reason),)
+
+
+def test_a_delta_table_is_published_by_partition_from_its_log(
+    spark: SparkSession, catalog: Catalog, tmp_path: Path
+) -> None:
+    table = str(tmp_path / "table")
+    frame = spark.range(10).selectExpr("id", "IF(id < 4, 'EU', 'a b=c/d%') AS region")
+    frame.coalesce(1).write.format("delta").partitionBy("region").save(table)
+    report = catalog.publish_files("sales", table)
+    assert (report.files, report.published) == (2, 2)
+    rows = {row["name"]: row for row in catalog.segments().collect()}
+    assert {name: row["num_rows"] for name, row in rows.items()} == {
+        "region=EU": 4,
+        "region=a b%3Dc%2Fd%25": 6,
+    }
+    assert catalog.read("sales").count() == 10
+    assert catalog.cache().schema_of("sales/region=EU").ddl == "id BIGINT, region STRING"
+
+    frame.where("id < 2").write.format("delta").mode("append").save(table)
+    spark.sql(f"DELETE FROM delta.`{table}` WHERE region <> 'EU'")
+    seen = catalog.publish_files("sales", table)
+    assert (seen.changed, seen.missing) == (
+        ("sales/region=EU",),
+        ("sales/region=a b%3Dc%2Fd%25",),
+    )
+    done = catalog.publish_files("sales", table, replace_changed=True, remove_missing=True)
+    assert (done.replaced, done.dropped) == (1, 1)
+    assert catalog.cache().num_rows("sales/region=EU") == 6
+    with pytest.raises(InvalidInput, match="is a Delta table"):
+        catalog.publish_files("sales", f"{table}/**/*.parquet")
+    assert catalog.publish_files("old", f"delta.`{table}@v0`").published == 2
+    assert catalog.read("old").count() == 10
+    assert catalog.verify(since=0).ok
+
+
+def test_the_log_of_a_table_is_read_from_a_checkpoint_with_deletion_vectors(
+    spark: SparkSession, catalog: Catalog, tmp_path: Path
+) -> None:
+    table = str(tmp_path / "table")
+    spark.sql(
+        f"CREATE TABLE delta.`{table}` (id BIGINT) USING delta TBLPROPERTIES "
+        "('delta.checkpointInterval' = '2', 'delta.enableDeletionVectors' = 'true')"
+    )
+    for begin in range(0, 40, 10):
+        spark.range(begin, begin + 10, 1, 1).write.format("delta").mode("append").save(table)
+        spark.sql(f"DELETE FROM delta.`{table}` WHERE id = {begin}")
+    names = os.listdir(f"{table}/_delta_log")
+    assert any("checkpoint" in name for name in names)
+    for name in names:  # what a checkpoint holds may have expired
+        if name.endswith(".json") and int(name[:20]) < 6:
+            os.unlink(f"{table}/_delta_log/{name}")
+    assert catalog.publish_files("t", table).published == 1
+    (row,) = catalog.segments().collect()
+    assert row["num_rows"] == spark.read.format("delta").load(table).count() == 36
+    catalog.publish([Segment("u/1", location=f"delta.`{table}@v7`")])
+    catalog.publish([Segment("u/2", location=f"delta.`{table}@v3`")])
+    found = catalog.backfill()
+    assert found.completed == 1
+    assert "is not in its log, it has expired" in found.quarantined[0].reason
+    assert catalog.cache().num_rows("u/1") == 37
+
+
+def test_what_cannot_be_published_is_refused_before_anything_is_written(
+    open_catalog: Open, tmp_path: Path
+) -> None:
+    catalog = open_catalog()
+    catalog.publish([segment("orders/1", location=str(tmp_path / "gone.parquet"))])
+    (tmp_path / "empty").mkdir()
+    for pattern, words in (
+        (f"{tmp_path}/nowhere/*.parquet", "nothing at"),
+        (f"{tmp_path}/empty", "No file fits"),
+        ("", "pattern|path"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            catalog.publish_files("orders", pattern, remove_missing=True)
+    parquet(tmp_path / "x.parquet")
+    with pytest.raises(InvalidInput, match="datasource"):
+        catalog.publish_files("or/ders", tmp_path)
+    with pytest.raises(InvalidInput, match="format must be"):
+        catalog.publish_files("orders", tmp_path, format="xml")
+    assert ids(catalog) == {"orders/1"}
+    with pytest.raises(ReadOnly):
+        open_catalog(read_only=True).publish_files("orders", tmp_path)

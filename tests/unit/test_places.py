@@ -1,0 +1,367 @@
+"""Entries that move between places while readers ask: nobody misses one."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from catalog.backfill.waiting import Completion, Waiting
+from catalog.cache.fold import build
+from catalog.cache.keys import keys_of
+from catalog.cache.places import Backfilled, Found, PlaceName, Places
+from catalog.cache.snapshot import Position, Snapshot
+from catalog.model import Segment
+from catalog.schema import Schema
+from tests.unit.schedule import Schedule
+
+IDS = ("orders/1", "orders/2", "clicks/1")
+SCHEMA = Schema.of("a INT")
+INSIDE = ("places.stored", "places.polled")
+
+
+def snapshot(version: int, segments: Mapping[str, str | None], table_id: str = "t") -> Snapshot:
+    """A snapshot with these segments, each with its fingerprint or none."""
+    k1, k2 = keys_of(pa.array(list(segments), pa.string()))
+    rows = pa.table(
+        {
+            "k1": k1,
+            "k2": k2,
+            "fingerprint": pa.array(list(segments.values()), pa.string()),
+            "num_rows": pa.array([1] * len(segments), pa.int64()),
+            "datasource": pa.array([name.partition("/")[0] for name in segments], pa.string()),
+        }
+    )
+    schemas = pa.table(
+        {
+            "kind": ["schema"],
+            "key": [SCHEMA.fingerprint],
+            "payload": [SCHEMA.payload],
+            "published_micros": pa.array([1], pa.int64()),
+        }
+    )
+    return build(Position(table_id, version, str(version)), rows, schemas)
+
+
+def completion(segment_id: str, seen: str = "c1") -> Completion:
+    before = Waiting(Segment(segment_id, location=f"/{segment_id}"), seen)
+    return Completion(Segment(segment_id, SCHEMA, 1, location=f"/{segment_id}"), before)
+
+
+def found(rows: int | None = 1) -> Found:
+    return Found(SCHEMA, rows)
+
+
+# --- one step at a time --------------------------------------------------------------------------
+
+
+def test_an_entry_is_found_in_each_place_on_its_way() -> None:
+    places = Places(10)
+    assert places.find("orders/1") is None
+    places.found([completion("orders/1")], since=5.0)
+    assert places.find("orders/1") == (PlaceName.PENDING, found())
+    assert places.oldest_pending() == 5.0
+    places.settled(places.next_pending(10), version=7)
+    assert places.find("orders/1") == (PlaceName.BACKFILLED, found())
+    places.polled(snapshot(6, {"orders/1": None}), {})
+    assert places.find("orders/1") == (PlaceName.BACKFILLED, found())
+    places.polled(snapshot(7, {"orders/1": SCHEMA.fingerprint}), {})
+    assert places.find("orders/1") is None
+
+
+def test_only_what_a_poll_has_reached_leaves_backfilled() -> None:
+    places = Places(10)
+    places.found([completion("orders/1"), completion("orders/2")], 0.0)
+    first, second = places.next_pending(10)
+    places.settled([first], version=3)
+    places.settled([second], version=4)
+    places.polled(snapshot(3, {"orders/1": SCHEMA.fingerprint, "orders/2": None}), {})
+    assert places.find("orders/1") is None
+    assert places.find("orders/2") == (PlaceName.BACKFILLED, found())
+
+
+def test_a_segment_that_is_gone_leaves_every_place() -> None:
+    places = Places(10)
+    places.polled(snapshot(1, dict.fromkeys(IDS)), {"clicks/1": found()})
+    places.found([completion("orders/1"), completion("orders/2")], 0.0)
+    places.settled(places.next_pending(1), version=2)
+    places.polled(snapshot(3, {}), {"clicks/1": found()})
+    assert [places.find(name) for name in IDS] == [None, None, None]
+
+
+def test_what_somebody_else_published_leaves_pending() -> None:
+    places = Places(10)
+    places.found([completion("orders/1")], 0.0)
+    places.polled(snapshot(2, {"orders/1": SCHEMA.fingerprint}), {})
+    assert places.sizes()[PlaceName.PENDING] == 0
+
+
+def test_an_entry_that_was_found_anew_is_not_moved_for_the_old_one() -> None:
+    places = Places(10)
+    places.found([completion("orders/1", "c1")], 0.0)
+    (old,) = places.next_pending(1)
+    places.found([completion("orders/1", "c2")], 0.0)
+    places.settled([old], version=2)
+    places.gave_up([old])
+    assert places.find("orders/1") == (PlaceName.PENDING, found())
+
+
+def test_pending_is_bounded_and_says_how_much_it_refused() -> None:
+    places = Places(2)
+    assert places.found([completion(name) for name in IDS], 0.0) == 1
+    assert places.sizes()[PlaceName.PENDING] == 2
+
+
+def test_another_table_at_the_same_place_empties_the_places() -> None:
+    places = Places(10)
+    places.polled(snapshot(5, {"orders/1": None}), {})
+    places.found([completion("orders/1"), completion("orders/2")], 0.0)
+    places.settled(places.next_pending(1), version=9)
+    places.polled(snapshot(1, {"orders/1": None, "orders/2": None}, table_id="other"), {})
+    assert (places.find("orders/1"), places.find("orders/2")) == (None, None)
+
+
+def test_an_announced_segment_is_realtime_until_it_is_published_and_never_again() -> None:
+    places = Places(10)
+    announced = {"orders/1": found(5)}
+    places.polled(snapshot(1, {}), announced)
+    assert places.find("orders/1") == (PlaceName.REALTIME, found(5))
+    places.polled(snapshot(2, {"orders/1": None}), announced)
+    assert places.find("orders/1") == (PlaceName.REALTIME, found(5))  # its schema is not published
+    places.polled(snapshot(3, {"orders/1": SCHEMA.fingerprint}), announced)
+    assert places.find("orders/1") is None
+    places.polled(snapshot(4, {}), announced)  # dropped, and its writer is slow to notice
+    assert places.find("orders/1") is None
+    places.polled(snapshot(5, {}), {})
+    places.polled(snapshot(6, {}), announced)  # announced anew
+    assert places.find("orders/1") == (PlaceName.REALTIME, found(5))
+
+
+# --- any order of steps --------------------------------------------------------------------------
+
+
+class World:
+    """A table, a writer's announcements, and a cache over both, as models of what they do.
+
+    Every change is a step of its own; what readers see of the cache are real places and snapshots.
+    """
+
+    def __init__(self, schedule: Schedule, make: Callable[..., Places], hasty: bool) -> None:
+        self.schedule = schedule
+        self.chance = schedule.chance
+        self.places = make(100, lambda point: schedule.point(point in INSIDE))
+        self.hasty = hasty
+        self.version = 0
+        self.ids = itertools.count()
+        # id -> (fingerprint, commit id of the row)
+        self.rows: dict[str, tuple[str | None, str]] = {}
+        self.announced: dict[str, Found] = {}
+        self.cached = snapshot(0, {})
+        # What was taken away, not moved on, and until when a cache may not have noticed.
+        self.taken: dict[str, int] = {}
+        self.time = 0
+        self.noticed = 0
+
+    # --- the world --------------------------------------------------------------------------------
+
+    def put(self, name: str, fingerprint: str | None) -> None:
+        self.version += 1
+        self.rows[name] = (fingerprint, f"c{next(self.ids)}")
+
+    def take(self, name: str) -> None:
+        self.time += 1
+        self.taken[name] = self.time
+
+    def change(self) -> None:
+        """One thing that somebody does to the table or announces."""
+        name = self.chance.choice(IDS)
+        row = self.rows.get(name)
+        what = self.chance.choice(["add", "publish", "drop", "announce", "hand over", "withdraw"])
+        if what == "add" and row is None:
+            self.put(name, None)
+        elif what == "publish" and (row is None or row[0] is None):
+            self.put(name, SCHEMA.fingerprint)
+        elif what == "drop" and row is not None:
+            self.version += 1
+            del self.rows[name]
+            self.take(name)
+        elif what == "announce" and (row is None or row[0] is None):
+            self.announced[name] = found(None)
+        elif what == "hand over" and name in self.announced:
+            if row is None or row[0] is None:
+                self.put(name, SCHEMA.fingerprint)
+            self.schedule.point()
+            self.announced.pop(name, None)
+        elif what == "withdraw" and name in self.announced:
+            del self.announced[name]
+            self.take(name)
+
+    def resolve(self) -> None:
+        """What a reader's miss leads to: the row is looked up, its data read, the answer kept."""
+        name = self.chance.choice(IDS)
+        if self.places.find(name) is not None or self.cached.knows(name):
+            return
+        row = self.rows.get(name)
+        if row is None or row[0] is not None:
+            return
+        self.schedule.point()
+        self.places.found([completion(name, row[1])], 0.0)
+
+    def store(self, sure: bool = False) -> None:
+        """A commit of what is pending, whose answer may get lost, before or after it happened."""
+        batch = self.places.next_pending(self.chance.randint(1, 3))
+        self.schedule.point()
+        if not batch or (not sure and self.chance.random() < 0.2):
+            return
+        self.version += 1
+        for each in batch:
+            name = each.segment.id
+            if self.rows.get(name) == (None, each.seen):
+                self.rows[name] = (SCHEMA.fingerprint, f"c{next(self.ids)}")
+        version = self.version
+        self.schedule.point()
+        if not sure and self.chance.random() < 0.2:
+            return
+        self.places.settled(batch, version)
+
+    def poll(self) -> None:
+        began = self.time
+        announced = dict(self.announced)
+        self.schedule.point()
+        fresh = snapshot(self.version, {name: row[0] for name, row in self.rows.items()})
+        if self.hasty:  # the wrong way round
+            self.places.polled(fresh, announced)
+            self.schedule.point()
+        self.cached = fresh
+        self.schedule.point()
+        if not self.hasty:
+            self.places.polled(fresh, announced)
+        self.noticed = began
+
+    # --- who asks ---------------------------------------------------------------------------------
+
+    def known(self, name: str) -> bool:
+        return self.places.find(name) is not None or self.cached.knows(name)
+
+    def read(self) -> None:
+        """Asks once; who was known when it began and was not taken away is found."""
+        name = self.chance.choice(IDS)
+        known = self._known_at_once(name)
+        noticed = self.noticed
+        placed = self.places.find(name)
+        answered = placed is not None or self.cached.knows(name)
+        taken = self.taken.get(name, 0) > noticed
+        if known and not taken:
+            assert answered, f"{name} was missed on its way"
+
+    def _known_at_once(self, name: str) -> bool:
+        return name in self.places.everything() or self.cached.knows(name)
+
+
+def play(seed: int, make: Callable[..., Places] = Places, hasty: bool = False) -> None:
+    """One schedule: changes, resolvers, a courier and polls, and two readers beside them."""
+    schedule = Schedule(seed)
+    world = World(schedule, make, hasty)
+
+    def repeated(work: Callable[[], None], times: int) -> Callable[[], None]:
+        def run() -> None:
+            for _ in range(times):
+                work()
+                schedule.point()
+
+        return run
+
+    schedule.mover(repeated(world.change, 12))
+    schedule.mover(repeated(world.resolve, 12))
+    schedule.mover(repeated(world.store, 10))
+    schedule.mover(repeated(world.poll, 8))
+    schedule.reader(repeated(world.read, 25))
+    schedule.reader(repeated(world.read, 25))
+    schedule.run()
+
+    # At rest: what is pending is stored, and a poll brings all of it.
+    while world.places.sizes()[PlaceName.PENDING]:
+        before = world.places.sizes()[PlaceName.PENDING]
+        world.store(sure=True)
+        assert world.places.sizes()[PlaceName.PENDING] < before
+    world.announced.clear()
+    world.poll()
+    assert world.places.sizes() == dict.fromkeys(list(PlaceName)[:-1], 0)
+    for name, (fingerprint, _) in world.rows.items():
+        assert world.cached.knows(name) == (fingerprint is not None)
+
+
+@settings(max_examples=300)
+@given(st.integers(0, 2**32))
+def test_no_reader_misses_an_entry_that_moves_and_at_rest_nothing_is_left(seed: int) -> None:
+    play(seed)
+
+
+class DeletesFirst(Places):
+    """Takes an entry out of the last place before it puts it into the next."""
+
+    def settled(self, completions: Iterable[Completion], version: int) -> None:
+        with self._moving:
+            for each in completions:
+                entry = self._pending.pop(each.segment.id, None)
+                self._at("places.stored")
+                if entry is not None:
+                    self._backfilled[each.segment.id] = Backfilled(entry.found, version)
+
+
+class ForgetsAll(Places):
+    """Takes a poll to have brought all that was stored, also what was stored after it began."""
+
+    def polled(self, snapshot: Snapshot, announced: Mapping[str, Found]) -> None:
+        with self._moving:
+            self._backfilled.clear()
+            super().polled(snapshot, announced)
+
+
+class AsksBackwards(Places):
+    """Goes through the places against the direction of travel."""
+
+    def find(self, segment_id: str) -> tuple[PlaceName, Found] | None:
+        backfilled = self._backfilled.get(segment_id)
+        self._at("places.backfilled")
+        pending = self._pending.get(segment_id)
+        if backfilled is not None:
+            return PlaceName.BACKFILLED, backfilled.found
+        if pending is not None:
+            return PlaceName.PENDING, pending.found
+        realtime = self._realtime.get(segment_id)
+        return None if realtime is None else (PlaceName.REALTIME, realtime)
+
+
+class KeepsFailures(Places):
+    """Keeps what could not be stored as if it were on its way."""
+
+    def polled(self, snapshot: Snapshot, announced: Mapping[str, Found]) -> None:
+        with self._moving:
+            kept = dict(self._backfilled)
+            super().polled(snapshot, announced)
+            self._backfilled.update(kept)
+
+
+@pytest.mark.parametrize(
+    ("make", "hasty"),
+    [
+        (DeletesFirst, False),
+        (ForgetsAll, False),
+        (AsksBackwards, False),
+        (KeepsFailures, False),
+        (Places, True),
+    ],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
+def test_a_rule_that_is_left_out_is_found_out(make: Callable[..., Places], hasty: bool) -> None:
+    def search() -> None:
+        for seed in range(2000):
+            play(seed, make, hasty)
+
+    with pytest.raises(AssertionError):
+        search()

@@ -1,0 +1,251 @@
+"""Schemas found when somebody asks: shared by who waits, kept until stored, given up in the end."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from catalog.backfill.completing import Completed
+from catalog.backfill.storing import Storer
+from catalog.backfill.waiting import Completion, Trouble, Waiting
+from catalog.cache.courier import Courier
+from catalog.cache.places import Found, PlaceName, Places
+from catalog.cache.resolver import Resolver
+from catalog.errors import CommitFailed, GaveUp, LoadInterrupted
+from catalog.files.footers import Footer
+from catalog.model import Segment
+from catalog.read.formats import Place
+from catalog.schema import Schema
+
+NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
+SCHEMA = Schema.of("a INT")
+FOUND = Found(SCHEMA, 3)
+PATIENCE = 10.0
+
+
+class Ground:
+    """Places with a courier and a resolver over files and a table that a test describes."""
+
+    def __init__(self, most: int = 100, linger: float = 0.0) -> None:
+        self.now = NOON
+        self.waiting = {f"orders/{n}": f"/{n}.parquet" for n in range(10)}
+        self.broken: dict[str, str] = {}
+        self.reads: list[str] = []
+        self.stored: list[list[str]] = []
+        self.fail: list[Exception] = []
+        self.before_read: Callable[[], None] = lambda: None
+        self.storing = threading.Event()
+        self.storing.set()
+        self.places = Places(most)
+        storer = Storer(self.commit, lambda: self.now)
+        self.courier = Courier(self.places, storer, 5, linger, pause=lambda failed: 0.01)
+        self.resolver = Resolver(
+            self.places, self.courier, self.search, self.describe, lambda: self.now
+        )
+
+    def search(self, names: Sequence[str]) -> list[Waiting]:
+        there = [name for name in names if name in self.waiting]
+        return [Waiting(Segment(n, location=self.waiting[n]), "c1") for n in there]
+
+    def describe(self, places: Sequence[Place]) -> list[Footer | str]:
+        self.before_read()
+        self.reads += [place.path for place in places]
+        return [self.broken.get(place.path) or Footer(SCHEMA, 3, 9) for place in places]
+
+    def commit(self, completions: Sequence[Completion]) -> Completed:
+        assert self.storing.wait(PATIENCE)
+        if self.fail:
+            raise self.fail.pop(0)
+        names = [each.segment.id for each in completions]
+        self.stored.append(names)
+        return Completed(7, frozenset(names))
+
+
+def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.002)
+
+
+def test_an_answer_is_pending_at_once_then_backfilled() -> None:
+    ground = Ground()
+    ground.storing.clear()
+    assert ground.resolver.resolve(["orders/1"]) == {"orders/1": FOUND}
+    assert ground.places.find("orders/1") == (PlaceName.PENDING, FOUND)
+    ground.storing.set()
+    until(lambda: ground.places.find("orders/1") == (PlaceName.BACKFILLED, FOUND))
+    assert ground.stored == [["orders/1"]]
+
+
+def test_callers_that_wait_for_one_segment_share_one_reading() -> None:
+    ground = Ground()
+    begun, go = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        begun.set()
+        assert go.wait(PATIENCE)
+
+    ground.before_read = hold
+    answers: list[object] = []
+    threads = [
+        threading.Thread(target=lambda: answers.append(ground.resolver.resolve(["orders/1"])))
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    assert begun.wait(PATIENCE)
+    until(lambda: ground.resolver.figures.asked == 8)
+    go.set()
+    for thread in threads:
+        thread.join()
+    assert answers == [{"orders/1": FOUND}] * 8
+    assert ground.reads == ["/1.parquet"]
+
+
+def test_what_is_on_its_way_is_not_read_again() -> None:
+    ground = Ground()
+    ground.resolver.resolve(["orders/1"])
+    ground.courier.flush(PATIENCE)
+    assert ground.resolver.resolve(["orders/1", "orders/2"]) == dict.fromkeys(
+        ["orders/1", "orders/2"], FOUND
+    )
+    assert ground.reads == ["/1.parquet", "/2.parquet"]
+
+
+def test_a_segment_that_no_longer_waits_has_no_answer_here() -> None:
+    ground = Ground()
+    assert ground.resolver.resolve(["gone/1"]) == {"gone/1": None}
+    assert ground.reads == []
+
+
+def test_a_broken_file_is_read_again_only_after_a_pause_that_grows() -> None:
+    ground = Ground()
+    ground.broken["/1.parquet"] = "truncated"
+    first = ground.resolver.resolve(["orders/1"])["orders/1"]
+    assert isinstance(first, Trouble)
+    assert (first.reason, first.attempts) == ("truncated", 1)
+    assert ground.resolver.resolve(["orders/1"])["orders/1"] is first
+    assert ground.reads == ["/1.parquet"]
+    ground.now = first.retry_at
+    second = ground.resolver.resolve(["orders/1"])["orders/1"]
+    assert isinstance(second, Trouble)
+    assert (second.attempts, second.retry_at - ground.now) == (2, timedelta(minutes=10))
+    ground.now = second.retry_at
+    ground.broken.clear()
+    assert ground.resolver.resolve(["orders/1"]) == {"orders/1": FOUND}
+    figures = ground.resolver.figures
+    assert (figures.resolved, figures.failed, figures.resting) == (1, 2, 0)
+
+
+def test_the_failure_of_a_reading_is_shared_and_the_next_caller_tries_again() -> None:
+    ground = Ground()
+
+    def fail() -> None:
+        raise OSError("no such host")
+
+    ground.before_read = fail
+    with pytest.raises(OSError, match="no such host"):
+        ground.resolver.resolve(["orders/1"])
+    ground.before_read = lambda: None
+    assert ground.resolver.resolve(["orders/1"]) == {"orders/1": FOUND}
+
+
+def test_who_waits_is_not_interrupted_with_the_one_who_reads() -> None:
+    ground = Ground()
+    begun, go = threading.Event(), threading.Event()
+
+    def interrupt() -> None:
+        begun.set()
+        assert go.wait(PATIENCE)
+        raise KeyboardInterrupt
+
+    ground.before_read = interrupt
+    errors: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            ground.resolver.resolve(["orders/1"])
+        except BaseException as error:
+            errors.append(error)
+
+    reading = threading.Thread(target=ask)
+    reading.start()
+    assert begun.wait(PATIENCE)
+    waiting = threading.Thread(target=ask)
+    waiting.start()
+    until(lambda: ground.resolver.figures.asked == 2)
+    go.set()
+    for thread in (reading, waiting):
+        thread.join()
+    assert sorted(map(type, errors), key=str) == sorted(
+        [KeyboardInterrupt, LoadInterrupted], key=str
+    )
+
+
+def test_a_failed_commit_leaves_the_answer_pending_and_is_tried_again() -> None:
+    ground = Ground()
+    ground.fail = [GaveUp("busy"), GaveUp("busy")]
+    ground.resolver.resolve(["orders/1"])
+    assert ground.courier.flush(PATIENCE) == 0
+    assert ground.places.find("orders/1") == (PlaceName.BACKFILLED, FOUND)
+    assert (ground.courier.failures, ground.courier.stored) == (2, 1)
+
+
+def test_what_can_never_be_stored_is_given_up_alone() -> None:
+    ground = Ground(linger=0.2)
+    refused = {"orders/3"}
+
+    def commit(completions: Sequence[Completion]) -> Completed:
+        names = {each.segment.id for each in completions}
+        if names & refused and any(each.trouble is None for each in completions):
+            raise CommitFailed("refused")
+        return Completed(7, frozenset(names))
+
+    ground.courier._storer = Storer(commit, lambda: NOON)
+    names = [f"orders/{n}" for n in range(5)]
+    ground.resolver.resolve(names)
+    assert ground.courier.flush(PATIENCE) == 0
+    placed = [ground.places.find(name) for name in names]
+    assert [None if p is None else p[0] for p in placed] == [
+        PlaceName.BACKFILLED,
+        PlaceName.BACKFILLED,
+        PlaceName.BACKFILLED,
+        None,
+        PlaceName.BACKFILLED,
+    ]
+    assert ground.courier.quarantined == 1
+
+
+def test_batches_are_bounded_and_oldest_first() -> None:
+    ground = Ground(linger=5.0)
+    for n in range(8):
+        ground.resolver.resolve([f"orders/{n}"])
+    assert ground.courier.flush(PATIENCE) == 0  # does not wait for more to come
+    assert ground.stored == [[f"orders/{n}" for n in range(5)], [f"orders/{n}" for n in (5, 6, 7)]]
+
+
+def test_an_answer_without_room_is_given_but_not_kept() -> None:
+    ground = Ground(most=2)
+    ground.storing.clear()
+    names = ["orders/1", "orders/2", "orders/3"]
+    assert ground.resolver.resolve(names) == dict.fromkeys(names, FOUND)
+    assert ground.places.sizes()[PlaceName.PENDING] == 2
+    assert ground.resolver.figures.refused == 1
+    ground.storing.set()
+
+
+def test_stopping_says_what_is_left_and_stores_no_more() -> None:
+    ground = Ground()
+    ground.storing.clear()
+    ground.resolver.resolve(["orders/1"])
+    assert ground.courier.stop(0.05) == 1
+    ground.storing.set()
+    until(lambda: ground.courier._thread is None)
+    ground.resolver.resolve(["orders/2"])
+    assert ground.courier.flush(0.05) == 1
+    assert ground.stored == [["orders/1"]]  # what had begun is finished
