@@ -22,6 +22,7 @@ from catalog.cache.resolver import Resolver
 from catalog.config import Settings
 from catalog.errors import InvalidInput
 from catalog.files.describe import read_few
+from catalog.files.opening import local_path
 from catalog.inquiry import Inquiry
 from catalog.model import Caller, PublishResult, Segment, check_datasources, check_positive
 from catalog.progress import Progress, silent
@@ -148,7 +149,12 @@ class Caching(Inquiry):
                 "path that its writers and readers share.",
                 location=str(self.location),
             )
-        return Board(given if given is not None else f"{self.location.path}/{ANNOUNCEMENTS}")
+        if given is not None:
+            return Board(given)
+        # As Spark knows it: a bare path may mean another file system than the local one.
+        home = self._opened.detail.uri.rpartition("/")[0]
+        folder = f"{home}/{ANNOUNCEMENTS}"
+        return Board(local_path(folder) or folder)
 
     def _resolving(self, beside: Beside, format: Format | None) -> Beside:
         """The same with what finds schemas in the data and stores them."""

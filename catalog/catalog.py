@@ -185,7 +185,8 @@ class Catalog(Discovery):
         return f"Catalog({str(self.location)!r})"
 
     def close(self) -> None:
-        """Ends the catalog's own sessions; on classic Spark there is nothing to end."""
+        """Ends the background work of its caches, and the catalog's own sessions."""
+        self._caches.stop()
         self._staging.close()
         self._run_log.close()
         release(self._store.session)

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute
 
 from catalog.errors import InvalidSchema
-from catalog.model import CONTROL, LONGEST_DATASOURCE, LONGEST_ID, LONGEST_LOCATION, Kind
+from catalog.model import (
+    CONTROL,
+    LONGEST_DATASOURCE,
+    LONGEST_ID,
+    LONGEST_LOCATION,
+    Kind,
+    micros,
+)
 from catalog.rows import TIME, schema_bucket
 from catalog.schema import Schema
 from catalog.table.layout import bucket_of
@@ -19,6 +27,8 @@ from catalog.table.layout import bucket_of
 pc: Any = pyarrow.compute
 
 INVALID = "invalid"
+_FIRST_MICROS = micros(datetime.min.replace(tzinfo=UTC))
+_LAST_MICROS = micros(datetime.max.replace(tzinfo=UTC))
 
 _STAGED_COLUMNS: list[tuple[str, pa.DataType]] = [
     ("kind", pa.string()),
@@ -142,6 +152,12 @@ def _schema_rows(described: Iterable[Schema | str], seen: set[tuple[str, str]]) 
     return pa.Table.from_pylist(rows, schema=STAGED)
 
 
+def _beyond(times: Any) -> Any:
+    """Where a time is one that Python's datetime cannot hold."""
+    count = times.cast(TIME).cast(pa.int64())
+    return pc.or_(pc.less(count, _FIRST_MICROS), pc.greater(count, _LAST_MICROS))
+
+
 def _problem(batch: pa.RecordBatch, ids: Any, datasources: Any, complaints: Any) -> Any:
     """The first rule that each row breaks, in words, or null: the rules of `Segment`, in bulk."""
     location = batch.column("location").cast(pa.string())
@@ -176,6 +192,7 @@ def _problem(batch: pa.RecordBatch, ids: Any, datasources: Any, complaints: Any)
             pc.match_substring_regex(location, CONTROL.pattern),
             "has control characters in its location",
         ),
+        (pc.or_kleene(_beyond(starts), _beyond(ends)), "has a time beyond the years 1 to 9999"),
         (pc.greater_equal(starts, ends), "starts at or after its end"),
         (
             pc.and_(pc.is_null(batch.column("schema")), pc.is_null(location)),

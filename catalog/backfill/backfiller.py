@@ -22,8 +22,12 @@ from catalog.table.failures import Failure, classify, first_line
 log = logging.getLogger(__name__)
 
 DEFAULT_BATCH = 10_000
-# So many files in a row that Spark cannot even look at: it is not the files.
+# So many are read by one job, so that there is progress between two commits.
+_SLICE = 2_000
+# After so many files in a row that Spark cannot even look at it is asked about one that cannot be
+# there: if it says that, the files are to blame.
 _HOPELESS = 3
+_NOWHERE = Place("/strata/no such file", "parquet")
 _BEFORE_ALL = (-1, "")
 
 Describe = Callable[[Sequence[Place]], list[Footer | str]]
@@ -71,8 +75,7 @@ class Backfiller:
         """Goes through all segments that are due, or through the first so many."""
         counted = self._search.count(self._errand.surroundings.clock())
         self._version = counted.version
-        if not dry_run:
-            self._work(counted, limit, batch)
+        left = counted.due if dry_run else self._work(counted, limit, batch)
         return BackfillReport(
             version=self._version,
             waiting=counted.due,
@@ -80,26 +83,34 @@ class Backfiller:
             overtaken=self._overtaken,
             quarantined=tuple(self._quarantined),
             resting=counted.resting,
+            left=left,
             seconds=time.monotonic() - self._began,
             dry_run=dry_run,
             retries=self._retries,
         )
 
-    def _work(self, counted: Counted, limit: int | None, batch: int) -> None:
+    def _work(self, counted: Counted, limit: int | None, batch: int) -> int:
+        """Completes what is due; returns how many it was told to leave."""
         total = counted.due if limit is None else min(limit, counted.due)
         done, last = 0, _BEFORE_ALL
         # Who is put into quarantine now is not due again in this run.
         now = self._errand.surroundings.clock()
         while done < total:
-            self._errand.progress(Step(self._told(done), done, total))
+            if not done:
+                self._errand.progress(Step(self._told(done), done, total))
             page = self._search.page(now, last, min(batch, total - done))
             if not page:
-                return  # others have completed or dropped the rest
+                return 0  # others have completed or dropped the rest
             bucket, furthest = page[-1]
             last = (bucket, furthest.id)
-            self._store(self._asked([waiting for _, waiting in page]))
+            completions: list[Completion] = []
+            for begin in range(0, len(page), _SLICE):
+                completions += self._asked([each for _, each in page[begin : begin + _SLICE]])
+                read = done + len(completions)
+                self._errand.progress(Step(self._told(read), read, total))
+            self._store(completions)
             done += len(page)
-        self._errand.progress(Step(self._told(done), done, total))
+        return counted.due - total
 
     def _told(self, done: int) -> str:
         """What it does, and how fast; whoever shows it knows how long it will take."""
@@ -135,13 +146,20 @@ class Backfiller:
             return [*self._asked(waiting[:middle]), *self._asked(waiting[middle:])]
         self._hopeless += 1
         if self._hopeless >= _HOPELESS:
-            raise UnreadableFiles(
-                f"Spark could not read any of {self._hopeless} files in a row, so it is not the "
-                f"files: {first_line(error)}",
-                location=waiting[0].location,
-            ) from error
+            self._check_that_jobs_run(waiting[0], error)
+            self._hopeless = 0
         now = self._errand.surroundings.clock()
         return [troubled(waiting[0], f"reading it failed: {first_line(error)}", now)]
+
+    def _check_that_jobs_run(self, waiting: Waiting, cause: Exception) -> None:
+        try:
+            self._describe([_NOWHERE])
+        except Exception as error:
+            raise UnreadableFiles(
+                f"Spark cannot run the job that reads files, so it is not the files: "
+                f"{first_line(error)}",
+                location=waiting.location,
+            ) from cause
 
     # --- storing ----------------------------------------------------------------------------------
 

@@ -28,6 +28,7 @@ class BackfillReport:
         overtaken: segments that somebody dropped, replaced or completed meanwhile.
         quarantined: segments whose schema it could not find, with the reasons.
         resting: segments that are in quarantine and not due yet.
+        left: segments that are due and were not looked at, because of a limit or a dry run.
         seconds: how long it worked.
         dry_run: whether it only looked; nothing was read but the catalog then.
         retries: commits that were tried again because another came first.
@@ -39,14 +40,10 @@ class BackfillReport:
     overtaken: int = 0
     quarantined: tuple[Quarantined, ...] = ()
     resting: int = 0
+    left: int = 0
     seconds: float = 0.0
     dry_run: bool = False
     retries: int = 0
-
-    @property
-    def left(self) -> int:
-        """Segments that are due and were not looked at."""
-        return self.waiting - self.completed - self.overtaken - len(self.quarantined)
 
     @property
     def per_second(self) -> float:

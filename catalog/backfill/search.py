@@ -12,7 +12,12 @@ from catalog.rows import segment_bucket
 from catalog.table.location import literal
 from catalog.table.store import Store
 
-_NO_SCHEMA = "kind = 'segment' AND fingerprint IS NULL"
+# Times that Python has no words for are not accepted, but other tools may have written them.
+_NO_SCHEMA = (
+    "kind = 'segment' AND fingerprint IS NULL AND location IS NOT NULL "
+    "AND coalesce(year(starts_at) BETWEEN 1 AND 9999, true) "
+    "AND coalesce(year(ends_at) BETWEEN 1 AND 9999, true)"
+)
 _RETRY = "CAST(get_json_object(payload, '$.retry_micros') AS BIGINT)"
 _COLUMNS = (
     "key, commit_id, num_rows, size_bytes, location, payload, "
@@ -40,8 +45,8 @@ class Search:
         self._everything = everything
         self._where = _NO_SCHEMA
         if datasources is not None:
-            chosen = sorted({segment_bucket(f"{name}/", buckets) for name in datasources})
-            names = ", ".join(map(literal, datasources))
+            chosen = sorted({segment_bucket(f"{name}/", buckets) for name in datasources}) or [-1]
+            names = ", ".join(map(literal, datasources)) or "NULL"
             self._where += (
                 f" AND bucket IN ({', '.join(map(str, chosen))}) AND datasource IN ({names})"
             )

@@ -10,6 +10,7 @@ from datetime import datetime
 from catalog.backfill.completing import Completed
 from catalog.backfill.waiting import Completion, troubled
 from catalog.errors import CatalogError, FingerprintCollision
+from catalog.table.failures import Failure, classify, first_line
 
 log = logging.getLogger(__name__)
 
@@ -60,8 +61,9 @@ class Storer:
             self._put_aside(
                 [e for e in completions if e.segment.fingerprint == wrong], error, tally
             )
-        except CatalogError as error:
-            if error.retryable or (len(completions) == 1 and completions[0].trouble is not None):
+        except Exception as error:
+            again = error.retryable if isinstance(error, CatalogError) else _is_lost(error)
+            if again or (len(completions) == 1 and completions[0].trouble is not None):
                 raise
             log.warning("Storing what was found for %d failed: %s", len(completions), error)
             if len(completions) == 1:
@@ -73,11 +75,14 @@ class Storer:
         else:
             _count(completions, done, tally)
 
-    def _put_aside(
-        self, completions: Iterable[Completion], error: CatalogError, tally: Tally
-    ) -> None:
+    def _put_aside(self, completions: Iterable[Completion], error: Exception, tally: Tally) -> None:
         now = self._clock()
-        self._store([troubled(each.before, error.message, now) for each in completions], tally)
+        reason = error.message if isinstance(error, CatalogError) else first_line(error)
+        self._store([troubled(each.before, reason, now) for each in completions], tally)
+
+
+def _is_lost(error: Exception) -> bool:
+    return classify(error) is Failure.LOST
 
 
 def _count(completions: Sequence[Completion], done: Completed, tally: Tally) -> None:

@@ -47,9 +47,9 @@ class Trouble:
     @classmethod
     def of_payload(cls, text: str | None) -> Trouble | None:
         """The trouble that a row tells of, if it does."""
-        if text is None:
+        document = json.loads(text or "{}")
+        if not {"reason", "attempts", "since_micros", "retry_micros"} <= document.keys():
             return None
-        document = json.loads(text)
         return cls(
             document["reason"],
             document["attempts"],

@@ -53,14 +53,19 @@ class Courier:
         """Something is pending."""
         with self._guard:
             if self._thread is None and not self._stopped:
+                thread = threading.Thread(target=self._work, name="strata-backfill", daemon=True)
                 self._over.clear()
-                self._thread = threading.Thread(
-                    target=self._work, name="strata-backfill", daemon=True
-                )
-                self._thread.start()
+                try:
+                    thread.start()
+                except BaseException:
+                    self._over.set()
+                    raise
+                self._thread = thread
 
     def flush(self, seconds: float) -> int:
         """Stores all that is pending; returns how much is left when the time is up."""
+        if not self._pending:
+            return 0
         end = time.monotonic() + seconds
         self._hurry.set()
         try:
@@ -69,16 +74,29 @@ class Courier:
                 if time.monotonic() >= end:
                     break
         finally:
-            self._hurry.clear()
-        return self._places.sizes()[PlaceName.PENDING]
+            if not self._stopped:
+                self._hurry.clear()
+        return self._pending
 
     def stop(self, seconds: float) -> int:
-        """Flushes and stores nothing afterwards; returns how much is left."""
-        left = self.flush(seconds)
+        """Flushes and begins nothing afterwards; returns how much is left."""
+        self.flush(seconds)
         with self._guard:
             self._stopped = True
         self._hurry.set()
-        return left
+        return self._pending
+
+    def start(self) -> None:
+        """Goes on after a stop."""
+        with self._guard:
+            self._stopped = False
+        self._hurry.clear()
+        if self._pending:
+            self.wake()
+
+    @property
+    def _pending(self) -> int:
+        return self._places.sizes()[PlaceName.PENDING]
 
     def _work(self) -> None:
         failed = 0
@@ -105,15 +123,17 @@ class Courier:
     def _store(self) -> None:
         batch = self._places.next_pending(self._batch)
         tally = self._storer.store(batch)
-        self._places.settled([*tally.completed, *tally.overtaken], tally.version)
+        # By id: what was put aside is another completion of the same segment.
         refused = {each.segment.id for each in tally.quarantined}
         self._places.gave_up([each for each in batch if each.segment.id in refused])
+        rest = [each for each in batch if each.segment.id not in refused]
+        self._places.settled(rest, tally.version)
         self.stored += len(tally.completed)
         self.quarantined += len(refused)
 
     def _done(self) -> bool:
         with self._guard:
-            if self._stopped or not self._places.sizes()[PlaceName.PENDING]:
+            if self._stopped or not self._pending:
                 self._thread = None
                 self._over.set()
                 return True

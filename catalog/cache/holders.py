@@ -20,6 +20,11 @@ class Caches:
         with self._guard:
             self._caches.add(cache)
 
+    def stop(self) -> None:
+        """Ends what they do in the background; what they found is stored before."""
+        for cache in self._all():
+            cache.stop()
+
     def holds(self, fingerprint: str) -> bool:
         """Whether a snapshot has the schema."""
         return any(cache.holds(fingerprint) for cache in self._all())

@@ -46,11 +46,11 @@ def keys_of(segment_ids: Any) -> tuple[Int64s, Int64s]:
 
     Takes an Arrow array of strings, and whatever else holds or yields strings.
     """
-    k1, k2 = _hashes(_texts(segment_ids)).view(np.int64)
+    k1, k2 = _hashes(texts_of(segment_ids)).view(np.int64)
     return k1, k2
 
 
-def _texts(segment_ids: Any) -> Any:
+def texts_of(segment_ids: Any) -> Any:
     """The ids as one Arrow array of large strings without nulls."""
     if isinstance(segment_ids, pa.Array | pa.ChunkedArray) and _is_text(segment_ids.type):
         texts: Any = segment_ids.cast(pa.large_string())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from catalog.backfill.waiting import Trouble
 from catalog.cache.cache import Cache, Poll, Stopped
 from catalog.cache.courier import Courier
 from catalog.cache.datasource import DatasourceSchema
-from catalog.cache.keys import keys_of
+from catalog.cache.keys import keys_of, texts_of
 from catalog.cache.loader import Loader
 from catalog.cache.metrics import CacheMetrics
 from catalog.cache.overlay import laid_over
@@ -34,6 +34,8 @@ log = logging.getLogger(__name__)
 
 # Of many segments that are asked for at once, so many are looked up in their data.
 MOST_RESOLVED = 1_000
+# So few ids are looked for in the places one by one.
+_FEW = 1_000
 
 pc: Any = pyarrow.compute
 
@@ -63,34 +65,47 @@ class LiveCache(Cache):
         self._settling = threading.Lock()
         self._counting = threading.Lock()
         self._misses = 0
+        self._unreachable = 0
 
     # --- freshness --------------------------------------------------------------------------------
 
     def reload(self) -> Poll:
-        with self._settling:
-            announced = self._announced()
-            poll = super().reload()
-            self._places.polled(self.snapshot, announced)
-            return poll
+        return self._settled(super().reload)
 
     def poll(self) -> Poll:
+        return self._settled(super().poll)
+
+    def _settled(self, follow: Callable[[], Poll]) -> Poll:
         # Announcements first, the table second: a writer publishes before it takes one back.
         with self._settling:
             announced = self._announced()
-            poll = super().poll()
+            poll = follow()
             self._places.polled(self.snapshot, announced)
-            return poll
+        if self._resolver is not None and poll.after != poll.before:
+            self._resolver.polled(self.snapshot)
+        return poll
 
     def _announced(self) -> dict[str, Found]:
         if self._follower is None:
             return {}
-        announced = self._follower.refresh()
+        try:
+            announced = self._follower.refresh()
+        except (OSError, pa.ArrowException) as error:
+            # The table is followed all the same, and what was announced is believed for its ttl.
+            self._unreachable += 1
+            log.warning("Announcements cannot be read now: %s", error)
+            announced = self._follower.announced
         wanted = self._loader.datasources
         return {
             name: Found(each.schema, each.num_rows)
             for name, each in announced.items()
             if wanted is None or name.partition("/")[0] in wanted
         }
+
+    def start(self, every: float = 60.0) -> Cache:
+        if self._courier is not None:
+            self._courier.start()
+        return super().start(every)
 
     def stop(self, flush: float = 60.0) -> Stopped:
         """Ends the background work; stores what was found for at most so many seconds.
@@ -121,20 +136,29 @@ class LiveCache(Cache):
 
     def schema_of(self, segment_id: str) -> Schema:
         found = self._found(segment_id)
+        if isinstance(found, Trouble):
+            raise Unreadable(
+                f"Segment {segment_id} is published without a schema, and its data does not say "
+                f"it: {found.reason}. It is asked again after {found.retry_at:%H:%M:%S}.",
+                segment_id=segment_id,
+                reason=found.reason,
+            )
         # Read after the places: what has left them is in it.
         return self.snapshot.schema_of(segment_id) if found is None else found.schema
 
     def fingerprint_of(self, segment_id: str) -> str | None:
         found = self._found(segment_id)
-        if found is None:
-            return self.snapshot.fingerprint_of(segment_id)
-        return found.schema.fingerprint
+        if isinstance(found, Found):
+            return found.schema.fingerprint
+        return self.snapshot.fingerprint_of(segment_id)
 
     def num_rows(self, segment_id: str) -> int | None:
         found = self._found(segment_id)
-        return self.snapshot.num_rows(segment_id) if found is None else found.num_rows
+        if isinstance(found, Found):
+            return found.num_rows
+        return self.snapshot.num_rows(segment_id)
 
-    def _found(self, segment_id: str) -> Found | None:
+    def _found(self, segment_id: str) -> Found | Trouble | None:
         """What is known of a segment beside the snapshot; nothing if the snapshot is to answer."""
         placed = self._places.find(segment_id)
         if placed is not None:
@@ -146,13 +170,6 @@ class LiveCache(Cache):
         if self._resolver is None:
             return None
         outcome = self._resolver.resolve([segment_id])[segment_id]
-        if isinstance(outcome, Trouble):
-            raise Unreadable(
-                f"Segment {segment_id} is published without a schema, and its data does not say "
-                f"it: {outcome.reason}. It is asked again after {outcome.retry_at:%H:%M:%S}.",
-                segment_id=segment_id,
-                reason=outcome.reason,
-            )
         if outcome is None:
             self.poll()  # somebody has completed or dropped it meanwhile
         return outcome
@@ -165,24 +182,31 @@ class LiveCache(Cache):
         With a resolver, the data of the first thousand whose schemas are not known is asked; a
         backfill is for more.
         """
-        beside = self._places.everything()
-        answers = self.snapshot.lookup(segment_ids)
-        k1, k2 = keys_of(segment_ids)
-        answers = laid_over(answers, k1, k2, beside)
-        unknown = pc.and_(answers.column("found"), pc.is_null(answers.column("fingerprint")))
-        count = pc.sum(unknown).as_py() or 0
-        if not count:
+        if isinstance(segment_ids, str):
+            return self.snapshot.lookup(segment_ids)  # which refuses it
+        ids = texts_of(segment_ids)
+        keys = keys_of(ids)
+        answers = self._look(ids, keys)
+        unknown = ids.filter(_unknown(answers))
+        if not len(unknown):
             return answers
         with self._counting:
-            self._misses += count
+            self._misses += len(unknown)
         if self._resolver is None:
             return answers
-        places = pc.indices_nonzero(unknown)[:MOST_RESOLVED].to_pylist()
-        asked: Any = segment_ids
-        names = [str(asked[place]) for place in places]
-        outcomes = self._resolver.resolve(names)
+        resting = self._resolver.resting
+        names = [name for name in dict.fromkeys(unknown.to_pylist()) if name not in resting]
+        outcomes = self._resolver.resolve(names[:MOST_RESOLVED])
+        if None in outcomes.values():
+            self.poll()  # somebody has completed or dropped some meanwhile
+            return self._look(ids, keys)
         more = {name: each for name, each in outcomes.items() if isinstance(each, Found)}
-        return laid_over(answers, k1, k2, more)
+        return laid_over(answers, *keys, more)
+
+    def _look(self, ids: Any, keys: tuple[Any, Any]) -> pa.Table:
+        few = len(ids) <= _FEW
+        beside = self._places.some(ids.to_pylist()) if few else self._places.everything()
+        return laid_over(self.snapshot.lookup_keys(*keys), *keys, beside)
 
     def lookup_keys(self, k1: Any, k2: Any) -> pa.Table:
         beside = self._places.everything()
@@ -191,17 +215,9 @@ class LiveCache(Cache):
     # --- schemas and datasources ------------------------------------------------------------------
 
     def schema(self, beginning: str) -> Schema:
-        found = self.find_schema(beginning)
+        """The schema with this fingerprint, or of a published one with any unique beginning."""
+        found = self._places.schema(beginning)
         return super().schema(beginning) if found is None else found
-
-    def holds(self, fingerprint: str) -> bool:
-        return self.find_schema(fingerprint) is not None
-
-    def find_schema(self, fingerprint: str) -> Schema | None:
-        for found in self._places.everything().values():
-            if found.schema.fingerprint == fingerprint:
-                return found.schema
-        return super().find_schema(fingerprint)
 
     def datasources(self) -> dict[str, int]:
         beside = self._places.everything()
@@ -244,9 +260,15 @@ class LiveCache(Cache):
             figures |= {
                 "announcers": self._follower.living,
                 "announcement_gaps": counters.gaps + counters.unfit,
-                "announcements_broken": counters.broken,
+                "announcements_broken": counters.broken + self._unreachable,
             }
         return CacheMetrics(**figures)
+
+
+def _unknown(answers: pa.Table) -> Any:
+    """Where a segment is there and its schema is not known."""
+    unknown = pc.and_(answers.column("found"), pc.is_null(answers.column("fingerprint")))
+    return unknown.combine_chunks()
 
 
 def _of_datasource(datasource: str, beside: Mapping[str, Found]) -> dict[str, Found]:

@@ -102,6 +102,20 @@ class Places:
         backfilled = {name: each.found for name, each in self._backfilled.copy().items()}
         return {**backfilled, **pending, **realtime}
 
+    def some(self, segment_ids: Iterable[str]) -> dict[str, Found]:
+        """What is known of some segments outside the snapshot."""
+        found = ((name, self.find(name)) for name in segment_ids)
+        return {name: placed[1] for name, placed in found if placed is not None}
+
+    def schema(self, fingerprint: str) -> Schema | None:
+        """The schema with this fingerprint, if one of the entries has it."""
+        pending = [each.found for each in self._pending.copy().values()]
+        backfilled = [each.found for each in self._backfilled.copy().values()]
+        for found in (*self._realtime.values(), *pending, *backfilled):
+            if found.schema.fingerprint == fingerprint:
+                return found.schema
+        return None
+
     def sizes(self) -> dict[PlaceName, int]:
         """How many entries each place has."""
         return {
@@ -123,7 +137,7 @@ class Places:
             for each in completions:
                 schema = each.segment.schema
                 assert schema is not None
-                if len(self._pending) >= self._most:
+                if len(self._pending) >= self._most and each.segment.id not in self._pending:
                     refused += 1
                     continue
                 entry = Pending(Found(schema, each.segment.num_rows), each, since)
@@ -171,7 +185,7 @@ class Places:
             for name, entry in list(self._backfilled.items()):
                 if entry.version <= snapshot.version:
                     del self._backfilled[name]
-            there, known = _in(snapshot, list(self._pending))
+            there, known = present_in(snapshot, list(self._pending))
             for name in list(self._pending):
                 # Gone, or somebody else has said what its schema is.
                 if name not in there or name in known:
@@ -179,7 +193,7 @@ class Places:
             self._announce(snapshot, announced)
 
     def _announce(self, snapshot: Snapshot, announced: Mapping[str, Found]) -> None:
-        there, known = _in(snapshot, list(announced))
+        there, known = present_in(snapshot, list(announced))
         dropped = self._present - there
         handed_over = (self._handed_over | known | dropped) & announced.keys()
         self._realtime = {
@@ -189,7 +203,7 @@ class Places:
         self._handed_over = frozenset(handed_over)
 
 
-def _in(snapshot: Snapshot, names: Sequence[str]) -> tuple[set[str], set[str]]:
+def present_in(snapshot: Snapshot, names: Sequence[str]) -> tuple[set[str], set[str]]:
     """Which of some segments a snapshot has, and which of them with a schema."""
     if not names:
         return set(), set()

@@ -6,12 +6,14 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from catalog.backfill.waiting import Completion, Trouble, Waiting, completed, troubled
 from catalog.cache.courier import Courier
-from catalog.cache.places import Found, Places
+from catalog.cache.places import Found, Places, present_in
+from catalog.cache.snapshot import Snapshot
 from catalog.errors import LoadInterrupted
 from catalog.files.footers import Footer
 from catalog.read.formats import Place, place_of
@@ -44,6 +46,14 @@ class ResolverFigures:
     resting: int = 0
 
 
+@dataclass(frozen=True)
+class _Resting:
+    """Trouble with a segment, and the commit id of its row when it was met."""
+
+    trouble: Trouble
+    seen: str
+
+
 class Resolver:
     """Asks the data of segments, each once however many callers wait for it."""
 
@@ -72,7 +82,9 @@ class Resolver:
         self._format = default_format
         self._guard = threading.Lock()
         self._asking: dict[str, Future[Outcome]] = {}
-        self._resting: dict[str, Trouble] = {}
+        self._resting: dict[str, _Resting] = {}
+        # Those of them whose rows are looked at before their old trouble is told again.
+        self._doubted: set[str] = set()
         self._figures = ResolverFigures()
 
     @property
@@ -80,6 +92,15 @@ class Resolver:
         """What was done so far."""
         with self._guard:
             return _with(self._figures, resting=len(self._resting))
+
+    @property
+    def resting(self) -> frozenset[str]:
+        """Segments whose data did not say it, and that are not asked again yet."""
+        now = self._clock()
+        with self._guard:
+            return frozenset(
+                name for name, each in self._resting.items() if now < each.trouble.retry_at
+            )
 
     def resolve(self, segment_ids: Sequence[str]) -> dict[str, Outcome]:
         """What the data of segments says, or what is wrong with it.
@@ -90,58 +111,86 @@ class Resolver:
         outcomes: dict[str, Outcome] = {}
         mine: dict[str, Future[Outcome]] = {}
         theirs: dict[str, Future[Outcome]] = {}
+        try:
+            self._sort(segment_ids, outcomes, mine, theirs)
+            if mine:
+                self._ask(mine)
+        except BaseException as error:
+            # Who waits must not be told of an interrupt that was not meant for them.
+            told = error if isinstance(error, Exception) else LoadInterrupted(_AGAIN)
+            for name, future in mine.items():
+                self._over(name, future)
+                if not future.done():
+                    future.set_exception(told)
+            raise
+        for name, future in {**mine, **theirs}.items():
+            outcomes[name] = future.result()
+        return outcomes
+
+    def polled(self, snapshot: Snapshot) -> None:
+        """Forgets trouble with segments that are gone or known, and doubts the rest of it: a
+        segment may have been published anew."""
+        with self._guard:
+            names = list(self._resting)
+        there, known = present_in(snapshot, names)
+        with self._guard:
+            for name in names:
+                if name not in there or name in known:
+                    self._resting.pop(name, None)
+            self._doubted = set(self._resting)
+
+    def _sort(
+        self,
+        segment_ids: Sequence[str],
+        outcomes: dict[str, Outcome],
+        mine: dict[str, Future[Outcome]],
+        theirs: dict[str, Future[Outcome]],
+    ) -> None:
+        """What is known, what this caller has to ask for, and what others are asking for."""
         now = self._clock()
         with self._guard:
             for name in dict.fromkeys(segment_ids):
-                trouble = self._resting.get(name)
+                resting = self._resting.get(name)
                 placed = self._places.find(name)
                 if placed is not None:  # found by another caller just now
                     outcomes[name] = placed[1]
                 elif name in self._asking:
                     theirs[name] = self._asking[name]
-                elif trouble is not None and now < trouble.retry_at:
-                    outcomes[name] = trouble
+                elif (
+                    resting is not None
+                    and now < resting.trouble.retry_at
+                    and name not in self._doubted
+                ):
+                    outcomes[name] = resting.trouble
                 else:
                     mine[name] = self._asking[name] = Future()
             self._count(asked=len(outcomes) + len(theirs) + len(mine))
-        if mine:
-            self._ask(mine)
-        for name, future in {**mine, **theirs}.items():
-            outcomes[name] = future.result()
-        return outcomes
-
-    def forget(self) -> None:
-        """Lets segments whose data did not say it be asked again at once."""
-        with self._guard:
-            self._resting.clear()
 
     def _ask(self, mine: dict[str, Future[Outcome]]) -> None:
-        """Asks for some segments; whatever happens, nobody is left waiting."""
         began = time.monotonic()
-        try:
-            outcomes = self._outcomes(list(mine))
-        except BaseException as error:
-            # Who waits must not be told of an interrupt that was not meant for them.
-            told = error if isinstance(error, Exception) else LoadInterrupted(_AGAIN)
-            for name, future in mine.items():
-                self._over(name)
-                future.set_exception(told)
-            raise
-        finally:
-            with self._guard:
-                self._count(seconds=time.monotonic() - began)
+        outcomes = self._outcomes(list(mine))
+        with self._guard:
+            self._count(seconds=time.monotonic() - began)
         for name, future in mine.items():
             # What was found is in pending by now: who asks next finds it there.
-            self._over(name)
+            self._over(name, future)
             future.set_result(outcomes.get(name))
 
     def _outcomes(self, names: Sequence[str]) -> dict[str, Outcome]:
-        waiting = self._search(names)
+        outcomes: dict[str, Outcome] = {}
+        waiting = []
+        now = self._clock()
+        for each in map(self._as_known, self._search(names)):
+            # In quarantine, here or in the table, and not published anew since.
+            if each.trouble is not None and now < each.trouble.retry_at:
+                outcomes[each.id] = self._rest(each, each.trouble)
+            else:
+                waiting.append(each)
         places = [place_of(each.location, self._format) for each in waiting]
         described = self._describe(places) if waiting else []
         now = self._clock()
         completions = [
-            troubled(self._as_before(each), outcome, now)
+            troubled(each, outcome, now)
             if isinstance(outcome, str)
             else completed(each, outcome, now)
             for each, outcome in zip(waiting, described, strict=True)
@@ -150,36 +199,43 @@ class Resolver:
         refused = self._places.found(good, time.monotonic())
         if good:
             self._courier.wake()
-        outcomes: dict[str, Outcome] = {}
         with self._guard:
             self._count(resolved=len(good), failed=len(completions) - len(good), refused=refused)
-            for each in completions:
-                outcomes[each.segment.id] = self._settled(each)
+        for completion in completions:
+            outcomes[completion.segment.id] = self._settled(completion)
         return outcomes
 
-    def _as_before(self, waiting: Waiting) -> Waiting:
-        """The segment with the trouble that was met here, so that pauses grow."""
+    def _as_known(self, waiting: Waiting) -> Waiting:
+        """The segment with the trouble that was met here if that is newer, so that pauses grow."""
         with self._guard:
-            trouble = self._resting.get(waiting.id, waiting.trouble)
-        return Waiting(waiting.segment, waiting.seen, trouble)
+            self._doubted.discard(waiting.id)
+            resting = self._resting.get(waiting.id)
+            if resting is None or resting.seen != waiting.seen:
+                return waiting
+            return replace(waiting, trouble=resting.trouble)
+
+    def _rest(self, waiting: Waiting, trouble: Trouble) -> Trouble:
+        with self._guard:
+            self._resting[waiting.id] = _Resting(trouble, waiting.seen)
+        return trouble
 
     def _settled(self, completion: Completion) -> Found | Trouble:
-        name, schema = completion.segment.id, completion.segment.schema
         if completion.trouble is not None:
-            self._resting[name] = completion.trouble
-            return completion.trouble
-        self._resting.pop(name, None)
-        assert schema is not None
-        return Found(schema, completion.segment.num_rows)
-
-    def _over(self, name: str) -> None:
+            return self._rest(completion.before, completion.trouble)
         with self._guard:
-            self._asking.pop(name, None)
+            self._resting.pop(completion.segment.id, None)
+        assert completion.segment.schema is not None
+        return Found(completion.segment.schema, completion.segment.num_rows)
+
+    def _over(self, name: str, future: Future[Outcome]) -> None:
+        with self._guard:
+            if self._asking.get(name) is future:
+                del self._asking[name]
 
     def _count(self, **more: float) -> None:
         added = {name: getattr(self._figures, name) + value for name, value in more.items()}
         self._figures = _with(self._figures, **added)
 
 
-def _with(figures: ResolverFigures, **values: float) -> ResolverFigures:
-    return ResolverFigures(**{**vars(figures), **values})
+def _with(figures: ResolverFigures, **values: Any) -> ResolverFigures:
+    return replace(figures, **values)

@@ -79,7 +79,9 @@ def tour(spark: SparkSession, home: Path) -> None:
     for name in ("2024-02/01.parquet", "2024-02/02.parquet"):
         catalog.publish([Segment(f"visits/{name}", location=f"{visits}/{name}")], reason="in haste")
     print(f"{catalog.segments_without_schema().count()} segments wait for their schemas")
-    filled = catalog.backfill(progress=lambda each: print(each.what), reason="nightly")
+    filled = catalog.backfill(
+        progress=lambda each: print(f"{each.what}: {each.done} of {each.total}"), reason="nightly"
+    )
     print(f"{filled.completed} completed, {len(filled.quarantined)} in quarantine")
     show(catalog.segments_without_schema().select("segment_id", "attempts", "reason"))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
@@ -30,6 +31,11 @@ _NEWER_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.[0-9a-f-]{36}\.(?:json|pa
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 # What Spark escapes in the names of partition folders.
 _ESCAPED = re.compile(r"[\x01-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
+
+# Each folder that is asked for a log is a request to the storage.
+_MOST_FOLDERS = 500
+# Whatever the session says: a commit that is left out makes another table.
+_STRICT = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
 
 _VECTOR = "STRUCT<storageType STRING, pathOrInlineDv STRING, offset INT, cardinality BIGINT>"
 _ACTIONS = (
@@ -58,10 +64,21 @@ class TableLog:
     partitioned: bool
     parts: tuple[Part, ...]
 
+    def __post_init__(self) -> None:
+        # A table without partitions is one part, also while it has no files.
+        if not self.partitioned and not self.parts:
+            object.__setattr__(self, "parts", (Part("", 0, 0),))
+
+    @cached_property
+    def _by_folder(self) -> dict[str, Part]:
+        return {part.folder: part for part in self.parts}
+
     def footer(self, folder: str = "") -> Footer:
         """What the table, or a partition of it, would say if it were a file."""
-        below = f"{folder}/"
-        parts = [p for p in self.parts if not folder or f"{p.folder}/".startswith(below)]
+        one, below = self._by_folder.get(folder), f"{folder}/"
+        parts = (
+            [one] if one else [p for p in self.parts if not folder or p.folder.startswith(below)]
+        )
         if folder and not parts:
             raise BrokenFile(
                 f"the Delta table {self.root} has no files in {folder} at version {self.version}",
@@ -71,23 +88,39 @@ class TableLog:
         return Footer(self.schema, rows, size)
 
 
-def read_table(spark: SparkSession, path: str, version: int | None) -> Footer:
-    """What the Delta table or the partition at a path is, at a version or the newest."""
-    root, folders = path.rstrip("/"), ""
-    while True:
-        if is_table(spark, root):
-            return read_log(spark, root, version).footer(folders)
-        above, _, last = root.rpartition("/")
-        if not above or "=" not in last:
-            raise BrokenFile(f"there is no Delta table at {path}", path=path)
-        root, folders = above, f"{last}/{folders}".rstrip("/")
-
-
 def is_table(spark: SparkSession, root: str) -> bool:
     """Whether a folder holds a Delta table."""
-    return any(
-        _COMMIT.fullmatch(name) or _CHECKPOINT.fullmatch(name) for name in _names(spark, root)
-    )
+    return any(map(_tells, _names(spark, root)))
+
+
+def tables_below(spark: SparkSession, root: str, files: Iterable[str]) -> list[str]:
+    """The Delta tables below a folder that files are in, which are given by their paths below it.
+
+    All folders are asked by one listing, partitions excepted; if there are more than 500, the
+    first 500 from the top.
+    """
+    folders: set[str] = set()
+    for file in files:
+        above = file.rpartition("/")[0]
+        while above and above not in folders:
+            folders.add(above)
+            above = above.rpartition("/")[0]
+    asked = sorted(
+        (each for each in folders if "=" not in each.rpartition("/")[2]),
+        key=lambda folder: (folder.count("/"), folder),
+    )[:_MOST_FOLDERS]
+    if not asked:
+        return []
+    # One path with a choice in it: among several paths, each would have to exist.
+    choice = ",".join(escaped(each).replace(",", "\\,") for each in asked)
+    found = _paths(spark, root, f"{escaped(root.rstrip('/'))}/{{{choice}}}/{_LOG}")
+    parts = [path.rsplit("/", 2) for path in found]
+    return sorted({table for table, _, name in parts if _tells(name)})
+
+
+def _tells(name: str) -> bool:
+    """Whether a file of this name makes a folder the log of a table."""
+    return bool(_COMMIT.fullmatch(name) or _CHECKPOINT.fullmatch(name))
 
 
 def read_log(spark: SparkSession, root: str, version: int | None = None) -> TableLog:
@@ -106,9 +139,14 @@ def read_log(spark: SparkSession, root: str, version: int | None = None) -> Tabl
 
 def _names(spark: SparkSession, root: str) -> list[str]:
     """The names in a table's log; none if there is no log."""
+    paths = _paths(spark, root, f"{escaped(root)}/{_LOG}")
+    return [path.rpartition("/")[2] for path in paths]
+
+
+def _paths(spark: SparkSession, root: str, logs: str) -> list[str]:
     try:
-        listed = spark.read.format("binaryFile").load(f"{escaped(root)}/{_LOG}").select("path")
-        return [row["path"].rpartition("/")[2] for row in listed.collect()]
+        listed = spark.read.format("binaryFile").options(**_STRICT).load(logs).select("path")
+        return [row["path"] for row in listed.collect()]
     except PySparkException as error:
         if condition_of(error).startswith("PATH_NOT_FOUND"):
             return []
@@ -163,8 +201,15 @@ def _replayed(
         .agg(F.expr("max_by(metaData, version) AS metadata"))
         .collect()
     )
-    schema = Schema.of(said["metadata"]["schemaString"])
-    columns = list(said["metadata"]["partitionColumns"] or ())
+    metadata = said["metadata"]
+    if metadata is None or metadata["schemaString"] is None:
+        raise BrokenFile(
+            f"the log of the Delta table {root} does not say its schema up to version {version}; "
+            "a commit may have been cut off",
+            path=root,
+        )
+    schema = Schema.of(metadata["schemaString"])
+    columns = list(metadata["partitionColumns"] or ())
     # A table whose columns were renamed keeps partition values under the names of the first day.
     physical = {
         field.metadata.get("delta.columnMapping.physicalName", field.name): field.name
@@ -182,11 +227,10 @@ def _actions(
     log = f"{escaped(root)}/{_LOG}"
     number = "CAST(substr(_metadata.file_name, 1, 20) AS BIGINT) AS version"
     frames = []
+    reader = spark.read.schema(_ACTIONS).options(mode="FAILFAST", **_STRICT)
     if commits:
-        reader = spark.read.schema(_ACTIONS).option("mode", "FAILFAST")
         frames.append(reader.json([f"{log}/{name}" for name in commits]).selectExpr("*", number))
     if checkpoint:
-        reader = spark.read.schema(_ACTIONS)
         files = [f"{log}/{name}" for name in checkpoint]
         frames.append(reader.parquet(*files).selectExpr("*", number))
     return frames[0] if len(frames) == 1 else frames[0].unionAll(frames[1])

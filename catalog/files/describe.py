@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import pyarrow as pa
 
-from catalog.errors import BrokenFile
-from catalog.files.deltalog import read_table
+from catalog.errors import BrokenFile, InvalidSegment
+from catalog.files.deltalog import TableLog, is_table, read_log
 from catalog.files.footers import Footer, read_footer
 from catalog.files.opening import OpenFile
-from catalog.read.formats import FORMATS, Place
+from catalog.model import Segment
+from catalog.read.formats import FORMATS, Place, place_of
 from catalog.schema import Schema
 
 if TYPE_CHECKING:
@@ -28,7 +29,9 @@ _FEWEST_TASKS = 8
 _THREADS = 16
 # So few are read sooner than a Spark job begins.
 _FEW = 64
-_NEAR = ("", "file", "dbfs")
+# So many are asked at once where progress is told: a commit may hold more.
+_SLICE = 2_000
+_FAR = re.compile(r"(?!(?:file|dbfs):)[a-z][a-z0-9+.-]*:/", re.IGNORECASE)
 _DELTA = "delta"
 _FILES = tuple(form for form in FORMATS if form != _DELTA)
 
@@ -68,8 +71,8 @@ class ReadFooters:
         with ThreadPoolExecutor(_THREADS) as pool:
             for batch in batches:
                 rows = batch.to_pylist()
-                near = all(urlsplit(row["path"]).scheme in _NEAR for row in rows)
-                each = map(self._look, rows) if near else pool.map(self._look, rows)
+                far = any(_FAR.match(row["path"]) for row in rows)
+                each = pool.map(self._look, rows) if far else map(self._look, rows)
                 yield pa.RecordBatch.from_pylist([_once(row, told) for row in each], schema=_TOLD)
 
     def _look(self, row: dict[str, Any]) -> dict[str, Any]:
@@ -96,17 +99,69 @@ def _once(row: dict[str, Any], told: set[str]) -> dict[str, Any]:
     return row
 
 
+class TableLogs:
+    """The logs of Delta tables, each read once; for one piece of work, as tables move on."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._tables: dict[str, bool] = {}
+        self._read: dict[tuple[str, int | None], TableLog | BrokenFile] = {}
+
+    def footer(self, path: str, version: int | None) -> Footer:
+        """What the Delta table or the partition at a path is, at a version or the newest."""
+        root = self.table_of(path)
+        if root is None:
+            raise BrokenFile(f"there is no Delta table at {path}", path=path)
+        if (root, version) not in self._read:
+            self._read[root, version] = self._log(root, version)
+        log = self._read[root, version]
+        if isinstance(log, BrokenFile):
+            raise log
+        return log.footer(path.rstrip("/")[len(root) + 1 :])
+
+    def table_of(self, path: str) -> str | None:
+        """The root of the Delta table that is at a path, or that has a partition there."""
+        roots = list(_roots(path))
+        for root in roots:
+            if self._tables.get(root):
+                return root
+        for root in roots:
+            if root not in self._tables:
+                self._tables[root] = is_table(self._spark, root)
+            if self._tables[root]:
+                return root
+        return None
+
+    def _log(self, root: str, version: int | None) -> TableLog | BrokenFile:
+        try:
+            return read_log(self._spark, root, version)
+        except BrokenFile as error:
+            return error
+
+
+def _roots(path: str) -> Iterator[str]:
+    """A path, and what is above it as far as it may be a partition."""
+    root = path.rstrip("/")
+    while root:
+        yield root
+        root, _, last = root.rpartition("/")
+        if "=" not in last:
+            return
+
+
 def read_footers(
     spark: SparkSession, places: Sequence[Place], open_file: OpenFile
 ) -> list[Footer | str]:
     """What the data at each place says of itself, or in words why it does not.
 
-    Files are read by a Spark job in the given session; a Delta table says it in its log.
+    Files are read by a Spark job in the given session; a Delta table says it in its log, which is
+    read once for all of its partitions.
     """
     outcomes: list[Footer | str] = list(map(_not_read, places))
+    logs = TableLogs(spark)
     for number, place in enumerate(places):
         if place.format == _DELTA:
-            outcomes[number] = _of_table(spark, place)
+            outcomes[number] = _of_table(logs, place)
     readable = [n for n, place in enumerate(places) if place.format in _FILES]
     if not readable:
         return outcomes
@@ -150,10 +205,10 @@ def _read_here(open_file: OpenFile, place: Place) -> Footer | str:
         return error.message
 
 
-def _of_table(spark: SparkSession, place: Place) -> Footer | str:
+def _of_table(logs: TableLogs, place: Place) -> Footer | str:
     """What the log of a Delta table says of the table or of one of its partitions."""
     try:
-        return read_table(spark, place.path, place.version)
+        return logs.footer(place.path, place.version)
     except BrokenFile as error:
         return error.message
 
@@ -166,3 +221,52 @@ def _not_read(place: Place) -> str:
         )
     known = ", ".join(FORMATS)
     return f"{place.format} is not a format whose files can be asked; there are {known}"
+
+
+# --- from footers to segments ---------------------------------------------------------------------
+
+
+def slices(count: int, batch: int, most: int = _SLICE) -> Iterator[tuple[int, int, bool]]:
+    """Where each slice begins and ends, and whether it is the last one of a batch."""
+    for first in range(0, count, batch):
+        after = min(first + batch, count)
+        for begin in range(first, after, most):
+            end = min(begin + most, after)
+            yield begin, end, end == after
+
+
+def segments_of(
+    describe: Callable[[Sequence[Place]], list[Footer | str]], places: Mapping[str, Place]
+) -> tuple[dict[str, Segment], dict[str, str]]:
+    """The segments at places, which are given by their ids; and in words why others are none."""
+    segments: dict[str, Segment] = {}
+    problems: dict[str, str] = {}
+    outcomes = describe(list(places.values()))
+    for (name, place), outcome in zip(places.items(), outcomes, strict=True):
+        if isinstance(outcome, str):
+            problems[name] = outcome
+            continue
+        try:
+            segments[name] = segment_of(name, _location(place), outcome)
+        except InvalidSegment as error:  # a path that makes no id
+            problems[name] = error.message
+    return segments, problems
+
+
+def segment_of(segment_id: str, location: str, footer: Footer) -> Segment:
+    """The segment at a location, with what its data says."""
+    return Segment(
+        segment_id,
+        footer.schema,
+        footer.num_rows,
+        footer.size_bytes,
+        location,
+        inferred=footer.inferred,
+    )
+
+
+def _location(place: Place) -> str:
+    """A location that says its format, also where the path does not."""
+    if place_of(place.path).format == place.format:
+        return place.path
+    return f"{place.format}.`{place.path}`"

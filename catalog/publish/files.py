@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from catalog.errors import InvalidInput, InvalidSegment, SegmentConflict
-from catalog.files.deltalog import TableLog, is_table, read_log
+from catalog.files.deltalog import is_table, read_log, tables_below
+from catalog.files.describe import TableLogs, segments_of, slices
 from catalog.files.footers import Footer
 from catalog.files.listing import (
     Comparison,
-    Known,
+    KnownFile,
     ListedFile,
+    as_published,
     compare_files,
     compare_segments,
     list_files,
+    partitions_of,
+    spelled_out,
 )
 from catalog.files.patterns import Pattern
 from catalog.model import DropResult, PublishResult, Segment
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 T = TypeVar("T")
+Make = Callable[[Mapping[str, T]], dict[str, Segment]]
 
 DEFAULT_BATCH = 10_000
 
@@ -49,7 +55,7 @@ class FilesReport:
         files: how many files there are, or partitions of a Delta table.
         published: segments that are new.
         replaced: segments of changed files that were published anew.
-        unchanged: files that are as their segments say.
+        unchanged: files that are as their segments say, also those written anew with the same.
         waiting: files whose segments wait for a backfill.
         changed: ids of segments whose files are not what was published.
         missing: ids of segments whose files are gone.
@@ -128,7 +134,7 @@ class FilesPublisher:
 
     def run(self) -> FilesReport:
         """Compares storage and catalog, and publishes and drops what is to be."""
-        asked = self._request.pattern
+        asked = spelled_out(self._store.session, self._request.pattern)
         place = place_of(asked, self._request.format)
         # Segments first, files second: a file is there before its segment is, so a segment that
         # was seen and whose file is not listed has lost it.
@@ -137,32 +143,26 @@ class FilesPublisher:
         if place.format == "delta" or is_table(self._spark, asked):
             self._progress(Step(f"publish files: read the log of {place.path}", 0, 1))
             table = read_log(self._spark, place.path.rstrip("/"), place.version)
-            segments = _partitions(self._request.datasource, table, place.version)
-            return self._act(compare_segments(table.root, segments, known), dict, len(segments))
+            segments = partitions_of(self._request.datasource, table, place.version)
+            return self._act(compare_segments(table.root, segments, known), dict)
         pattern = Pattern.parse(asked)
-        if is_table(self._spark, pattern.root):
-            raise InvalidInput(
-                f"{pattern.root} is a Delta table, whose files are not to be taken one by one: "
-                f'give its path alone, "{pattern.root}".',
-                pattern=asked,
-            )
+        above = TableLogs(self._spark).table_of(pattern.root)
+        if above is not None:
+            raise _is_table(above, asked, f'give its path alone, "{above}"')
         self._progress(Step(f"publish files: list {pattern.root}", 0, 1))
         files = list_files(self._spark, pattern)
-        if not files:
-            raise InvalidInput(
-                f"No file fits {asked}. Nothing was published or dropped; check the path and the "
-                "pattern.",
-                pattern=asked,
-            )
         compared = compare_files(self._request.datasource, pattern, files, known)
-        return self._act(compared, self._described, len(files))
+        if not compared.found:
+            why = f"No file fits {asked}. Nothing was published or dropped; check path and pattern."
+            raise InvalidInput(why, pattern=asked)
+        names = [pattern.name_of(file.path) for file in compared.new.values()]
+        tables = tables_below(self._spark, pattern.root, names)
+        if tables:
+            way_out = "publish it by its path alone, and choose a pattern without it"
+            raise _is_table(tables[0], asked, way_out)
+        return self._act(compared, partial(self._described, compared.before))
 
-    def _act(
-        self,
-        compared: Comparison[T],
-        make: Callable[[Mapping[str, T]], dict[str, Segment]],
-        found: int,
-    ) -> FilesReport:
+    def _act(self, compared: Comparison[T], make: Make[T]) -> FilesReport:
         request = self._request
         self._broken += [
             FileProblem(
@@ -172,10 +172,15 @@ class FilesPublisher:
             for name, each in compared.taken.items()
         ]
         published, replaced, dropped = len(compared.new) if request.dry_run else 0, 0, 0
+        same: set[str] = set()
         if not request.dry_run:
-            published = self._bring(compared.new, make, replace=False)
+            published = self._bring("publish files", compared.new, make)
+            touched = self._looked_into(compared, make)
+            before = compared.before
+            other = {n: each for n, each in touched.items() if each.digest != before[n].digest}
+            same = touched.keys() - other.keys()
             if request.replace_changed:
-                replaced = self._bring(compared.changed, make, replace=True)
+                replaced = self._replace(compared, other, make)
             if request.remove_missing and compared.missing:
                 seen = {each.segment_id: each.commit_id for each in compared.missing}
                 result = self._verbs.drop(seen)
@@ -183,12 +188,12 @@ class FilesPublisher:
                 self._reached(result)
         return FilesReport(
             version=self._version,
-            files=found,
+            files=compared.found,
             published=published,
             replaced=replaced,
-            unchanged=compared.unchanged,
+            unchanged=compared.unchanged + len(same),
             waiting=compared.waiting,
-            changed=tuple(compared.changed),
+            changed=tuple(name for name in compared.changed if name not in same),
             missing=tuple(each.segment_id for each in compared.missing),
             dropped=dropped,
             broken=tuple(self._broken),
@@ -196,37 +201,62 @@ class FilesPublisher:
             retries=self._retries,
         )
 
-    def _bring(
-        self,
-        found: Mapping[str, T],
-        make: Callable[[Mapping[str, T]], dict[str, Segment]],
-        replace: bool,
-    ) -> int:
-        """Describes and publishes, a batch at a time; how many there were."""
-        names, done = list(found), 0
-        what = "publish files anew" if replace else "publish files"
-        for begin in range(0, len(names), self._request.batch):
+    def _looked_into(self, compared: Comparison[T], make: Make[T]) -> dict[str, Segment]:
+        """What files say that were written again: a copy or a restore changes the time alone."""
+        what, names = "publish files: look into those written anew", sorted(compared.touched)
+        segments: dict[str, Segment] = {}
+        for begin, end, _ in slices(len(names), self._request.batch):
             self._progress(Step(what, begin, len(names)))
-            batch = names[begin : begin + self._request.batch]
-            done += self._publish(make({name: found[name] for name in batch}), replace)
-        if names:
-            self._progress(Step(what, len(names), len(names)))
+            some = make({name: compared.changed[name] for name in names[begin:end]})
+            segments |= self._kept(some, compared.before)
+        return segments
+
+    def _replace(self, compared: Comparison[T], other: Mapping[str, Segment], make: Make[T]) -> int:
+        what, before = "publish files anew", compared.before
+        rest = {n: each for n, each in compared.changed.items() if n not in compared.touched}
+        done = self._bring(what, rest, lambda some: self._kept(make(some), before), replace=True)
+        return done + self._bring(what, other, dict, replace=True)
+
+    def _bring(
+        self, what: str, found: Mapping[str, T], make: Make[T], replace: bool = False
+    ) -> int:
+        """Describes some files at a time, and publishes a batch at a time; how many there were."""
+        names, done = list(found), 0
+        segments: dict[str, Segment] = {}
+        for begin, end, last in slices(len(names), self._request.batch):
+            if not begin:
+                self._progress(Step(what, 0, len(names)))
+            segments |= make({name: found[name] for name in names[begin:end]})
+            if last:
+                done += self._publish(segments, replace)
+                segments = {}
+            self._progress(Step(what, end, len(names)))
         return done
 
-    def _described(self, files: Mapping[str, ListedFile]) -> dict[str, Segment]:
-        """The segments of files, less those that cannot be: they are reported."""
-        form = self._request.format
-        places = [place_of(file.path, form) for file in files.values()]
-        segments: dict[str, Segment] = {}
-        outcomes = self._verbs.describe(places)
-        for (name, file), outcome in zip(files.items(), outcomes, strict=True):
-            if isinstance(outcome, str):
-                self._broken.append(FileProblem(file.path, outcome))
-                continue
+    def _kept(
+        self, segments: Mapping[str, Segment], before: Mapping[str, KnownFile]
+    ) -> dict[str, Segment]:
+        """The segments with what was published and their data does not tell."""
+        kept: dict[str, Segment] = {}
+        for name, segment in segments.items():
             try:
-                segments[name] = _segment(name, _location(file.path, form), outcome)
-            except InvalidSegment as error:  # a path that makes no id
-                self._broken.append(FileProblem(file.path, error.message))
+                kept[name] = as_published(segment, before[name])
+            except InvalidSegment as error:
+                self._broken.append(FileProblem(before[name].location, error.message))
+        return kept
+
+    def _described(
+        self, before: Mapping[str, KnownFile], files: Mapping[str, ListedFile]
+    ) -> dict[str, Segment]:
+        """The segments of files, less those that cannot be: they are reported."""
+        places: dict[str, Place] = {}
+        for name, file in files.items():
+            # What was published with its format named keeps it.
+            named = place_of(before[name].location).format if name in before else None
+            place = place_of(file.path, self._request.format)
+            places[name] = place if named is None else Place(place.path, named)
+        segments, problems = segments_of(self._verbs.describe, places)
+        self._broken += [FileProblem(files[name].path, why) for name, why in problems.items()]
         return segments
 
     def _publish(self, segments: dict[str, Segment], replace: bool) -> int:
@@ -236,13 +266,10 @@ class FilesPublisher:
         try:
             result = self._verbs.publish(list(segments.values()), replace)
         except SegmentConflict as error:
-            refused = set(error.values["segment_ids"])
-            self._broken += [
-                FileProblem(segments[name].location or "", f"{name} was published otherwise")
-                for name in sorted(refused)
-            ]
-            rest = {name: each for name, each in segments.items() if name not in refused}
-            return self._publish(rest, replace)
+            for name in sorted(set(error.values["segment_ids"])):
+                where = segments.pop(name).location or ""
+                self._broken.append(FileProblem(where, f"{name} was published otherwise"))
+            return self._publish(segments, replace)
         self._reached(result)
         return result.replaced if replace else result.inserted
 
@@ -250,11 +277,12 @@ class FilesPublisher:
         self._version = max(self._version, result.version)
         self._retries += result.retries
 
-    def _known(self) -> list[Known]:
+    def _known(self) -> list[KnownFile]:
         rows = (
             self._store.session.sql(
                 "SELECT key, location, size_bytes, unix_micros(changed_at) AS changed, commit_id, "
-                "digest, fingerprint IS NOT NULL AS complete "
+                "digest, fingerprint IS NOT NULL AS complete, unix_micros(starts_at) AS starts, "
+                "unix_micros(ends_at) AS ends "
                 f"FROM {self._store.pinned(self._version)} WHERE kind = 'segment' "
                 "AND location IS NOT NULL "
                 f"AND {of_datasource(self._request.datasource, self._buckets)}"
@@ -262,41 +290,11 @@ class FilesPublisher:
             .toArrow()
             .to_pylist()
         )
-        return [Known(*row.values()) for row in rows]
+        return [KnownFile(*row.values()) for row in rows]
 
 
-def _partitions(datasource: str, table: TableLog, pinned: int | None) -> dict[str, Segment]:
-    """A segment for each partition of a Delta table, or one for a table that has none.
-
-    Their locations mean the newest version, unless the caller named one: an old version is gone
-    when the table's log expires, and a partition that did not change is the same in a newer one.
-    """
-    pin = "" if pinned is None else f"@v{pinned}"
-    whole = table.root.rpartition("/")[2]
-    segments = [
-        _segment(
-            f"{datasource}/{part.folder or whole}",
-            f"delta.`{f'{table.root}/{part.folder}'.rstrip('/')}{pin}`",
-            Footer(table.schema, part.num_rows, part.size_bytes),
-        )
-        for part in table.parts
-    ]
-    return {segment.id: segment for segment in segments}
-
-
-def _segment(segment_id: str, location: str, footer: Footer) -> Segment:
-    return Segment(
-        segment_id,
-        footer.schema,
-        footer.num_rows,
-        footer.size_bytes,
-        location,
-        inferred=footer.inferred,
+def _is_table(root: str, asked: str, way_out: str) -> InvalidInput:
+    return InvalidInput(
+        f"{root} is a Delta table, whose files are not to be taken one by one: {way_out}.",
+        pattern=asked,
     )
-
-
-def _location(path: str, format: str | None) -> str:
-    """A location that says its format, also where the path does not."""
-    if format is None or place_of(path).format is not None:
-        return path
-    return f"{format}.`{path}`"

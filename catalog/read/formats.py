@@ -11,6 +11,8 @@ _NAMED = re.compile(r"(?P<format>[a-z]+)\.`(?P<path>.+)`", re.DOTALL)
 _PINNED = re.compile(r"(?P<path>.+)@v(?P<version>\d+)", re.DOTALL)
 _URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<host>//[^/]*)?(?P<path>/.*)", re.DOTALL)
 _WILD = re.compile(r"[{}\[\]*?\\]")
+# Names of one storage for the file systems that reach it.
+_SAME = {"s3a": "s3", "s3n": "s3"}
 _COMPRESSED = (".gz", ".bz2", ".zst", ".snappy", ".deflate", ".lz4", ".xz")
 _SUFFIXES = {
     ".parquet": "parquet",
@@ -86,13 +88,24 @@ def key_of(path: str) -> str:
     return _squeezed(found["path"] if found else path)
 
 
+def authority_of(path: str) -> str | None:
+    """Scheme and host in one spelling, empty for what is local; none if the path has no scheme."""
+    found = _URI.fullmatch(path)
+    if found is None:
+        return None
+    scheme = found["scheme"].lower()
+    scheme, host = _SAME.get(scheme, scheme), (found["host"] or "").removeprefix("//")
+    # Databricks mounts volumes as folders, and its file system lists them under dbfs:.
+    mounted = scheme == "dbfs" and f"{key_of(path)}/".startswith("/Volumes/")
+    if not host and (mounted or scheme == "file"):
+        return ""
+    return f"{scheme}://{host}" if host else f"{scheme}:"
+
+
 def address_of(place: Place) -> str:
     """What tells two places apart: scheme and host unless it is local, path and version."""
-    found = _URI.fullmatch(place.path)
-    there = f"{found['scheme']}:{found['host'] or ''}" if found else ""
-    local = there in ("file:", "file://")
     version = "" if place.version is None else f"@v{place.version}"
-    return f"{'' if local else there}{key_of(place.path)}{version}"
+    return f"{authority_of(place.path) or ''}{key_of(place.path)}{version}"
 
 
 def _squeezed(path: str) -> str:

@@ -104,11 +104,12 @@ def test_many_misses_are_resolved_together_and_broken_ones_say_why(
     catalog.publish([Segment(name, location=path) for name, path in good.items()])
     catalog.publish([Segment("orders/bad", location=bad)])
     with catalog.cache(resolve=True) as cache:
-        found = cache.lookup([*good, "orders/bad"]).to_pydict()
+        found = cache.lookup(name for name in [*good, "orders/bad"]).to_pydict()
         assert found["num_rows"] == [*range(1, 80), None]
         assert found["fingerprint"][-1] is None
         with pytest.raises(Unreadable, match=r"orders/bad is published without a schema.*again"):
             cache.schema_of("orders/bad")
+        assert (cache.fingerprint_of("orders/bad"), cache.num_rows("orders/bad")) == (None, None)
         assert cache.metrics().quarantined == 1
         with pytest.raises(NotInSnapshot):
             cache.schema_of("orders/none")
@@ -123,6 +124,9 @@ def test_a_cache_that_is_behind_polls_for_what_others_completed(
     cache = catalog.cache(resolve=True)
     catalog.backfill()
     catalog.drop(["orders/2"])
+    behind = catalog.cache(resolve=True, load=False)
+    behind._snapshot = cache.snapshot
+    assert behind.lookup(["orders/1", "orders/2"])["found"].to_pylist() == [True, False]
     assert cache.schema_of("orders/1").ddl == "a INT"
     with pytest.raises(NotInSnapshot, match="orders/2"):
         cache.schema_of("orders/2")

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from catalog import Catalog, Segment, Step
-from catalog.errors import InvalidInput, ReadOnly
+from catalog.errors import BrokenFile, InvalidInput, ReadOnly
+from catalog.files.describe import read_footers
+from catalog.files.footers import Footer
+from catalog.files.opening import Files
 from catalog.publish.files import FileProblem
+from catalog.read.formats import Place
 from tests.spark.files import broken, parquet
 from tests.unit.builders import segment
 
@@ -54,8 +60,9 @@ def test_files_become_segments_and_a_broken_one_is_reported(
     parquet(Path(bad), "a INT", 4)
     again = catalog.publish_files("orders", pattern)
     assert (again.published, again.unchanged, again.broken) == (1, 3, ())
-    # Asked for from another root, a file is still the segment that it is.
+    # Asked for from another root or by a relative path, a file is still the segment that it is.
     assert catalog.publish_files("orders", f"{data}/2024/*.parquet").unchanged == 3
+    assert catalog.publish_files("orders", os.path.relpath(data)).unchanged == 4
     assert catalog.verify(since=0).ok
 
 
@@ -63,10 +70,19 @@ def test_files_that_changed_are_reported_and_those_that_are_gone_are_dropped_whe
     catalog: Catalog, tmp_path: Path
 ) -> None:
     data = tmp_path / "orders"
-    for day in (1, 2, 3):
-        parquet(data / f"{day}.parquet", rows=day)
-    catalog.publish([segment("orders/elsewhere", location="/other/1.parquet")])
-    catalog.publish_files("orders", data)
+    paths = [parquet(data / f"{day}.parquet", rows=day) for day in (1, 2, 3)]
+    noon = datetime(2024, 1, 1, 12, tzinfo=UTC)
+    size = os.path.getsize(paths[0])
+    # Told by hand, with an interval that no file tells, and spelled otherwise than Spark lists it.
+    told = Segment("orders/1.parquet", "a INT", 1, size, paths[0], noon)
+    catalog.publish([told, segment("orders/elsewhere", location="/other/1.parquet")])
+    assert catalog.publish_files("orders", data).published == 2
+    for path in (paths[0], paths[2]):
+        os.utime(path, (4_000_000_000, 4_000_000_000))
+    touched = ("orders/1.parquet", "orders/3.parquet")
+    assert catalog.publish_files("orders", data, dry_run=True).changed == touched
+    same = catalog.publish_files("orders", data, replace_changed=True)
+    assert (same.changed, same.unchanged, same.replaced) == ((), 3, 0)
     parquet(data / "1.parquet", "a INT, more STRING", rows=9)
     (data / "2.parquet").unlink()
     seen = catalog.publish_files("orders", data)
@@ -75,11 +91,18 @@ def test_files_that_changed_are_reported_and_those_that_are_gone_are_dropped_whe
     dry = catalog.publish_files(
         "orders", data, remove_missing=True, replace_changed=True, dry_run=True
     )
-    assert (dry.changed, dry.missing, dry.dropped) == (seen.changed, seen.missing, 0)
+    assert (dry.changed, dry.missing, dry.dropped) == (touched, seen.missing, 0)
     assert len(ids(catalog)) == 4
     done = catalog.publish_files("orders", data, remove_missing=True, replace_changed=True)
     assert (done.replaced, done.dropped, done.unchanged) == (1, 1, 1)
     assert ids(catalog) == {"orders/1.parquet", "orders/3.parquet", "orders/elsewhere"}
+    (kept,) = (
+        catalog.segments()
+        .where("name = '1.parquet'")
+        .selectExpr("num_rows", "location", "unix_seconds(starts_at) AS starts", "ends_at")
+        .collect()
+    )
+    assert tuple(kept) == (9, paths[0], noon.timestamp(), None)
     assert catalog.cache().schema_of("orders/1.parquet").ddl == "a INT, more STRING"
     after = catalog.publish_files("orders", data, remove_missing=True)
     assert (after.changed, after.missing, after.unchanged) == ((), (), 2)
@@ -102,7 +125,8 @@ def test_an_id_that_is_taken_is_reported_and_the_rest_goes_on(
 def test_a_delta_table_is_published_by_partition_from_its_log(
     spark: SparkSession, catalog: Catalog, tmp_path: Path
 ) -> None:
-    table = str(tmp_path / "table")
+    lake = tmp_path / "lake"
+    table = str(lake / "a,{b}" / "table")
     frame = spark.range(10).selectExpr("id", "IF(id < 4, 'EU', 'a b=c/d%') AS region")
     frame.coalesce(1).write.format("delta").partitionBy("region").save(table)
     report = catalog.publish_files("sales", table)
@@ -125,8 +149,24 @@ def test_a_delta_table_is_published_by_partition_from_its_log(
     done = catalog.publish_files("sales", table, replace_changed=True, remove_missing=True)
     assert (done.replaced, done.dropped) == (1, 1)
     assert catalog.cache().num_rows("sales/region=EU") == 6
-    with pytest.raises(InvalidInput, match="is a Delta table"):
-        catalog.publish_files("sales", f"{table}/**/*.parquet")
+    respelled = catalog.publish_files("sales", f"file:{table}", remove_missing=True)
+    assert (respelled.unchanged, respelled.broken, respelled.dropped) == (1, (), 0)
+    parquet(lake / "other" / "1.parquet")
+    # The table itself, a partition of it, and a folder above it.
+    for pattern in (
+        f"{table}/**/*.parquet",
+        f"{table}/region=EU/*.parquet",
+        f"{lake}/**/*.parquet",
+    ):
+        with pytest.raises(InvalidInput, match=f"{re.escape(table)} is a Delta table"):
+            catalog.publish_files("sales", pattern)
+    assert catalog.publish_files("other", f"{lake}/o*/*.parquet").published == 1
+    paths = (f"{table}/region=EU", table, f"{table}/region=US")
+    eu, whole, us = read_footers(spark, [Place(path, "delta") for path in paths], Files())
+    assert isinstance(eu, Footer)
+    assert eu == whole
+    assert eu.num_rows == 6
+    assert us == f"the Delta table {table} has no files in region=US at version 2"
     assert catalog.publish_files("old", f"delta.`{table}@v0`").published == 2
     assert catalog.read("old").count() == 10
     assert catalog.verify(since=0).ok
@@ -140,6 +180,8 @@ def test_the_log_of_a_table_is_read_from_a_checkpoint_with_deletion_vectors(
         f"CREATE TABLE delta.`{table}` (id BIGINT) USING delta TBLPROPERTIES "
         "('delta.checkpointInterval' = '2', 'delta.enableDeletionVectors' = 'true')"
     )
+    assert catalog.publish_files("t", table).published == 1
+    assert catalog.cache().num_rows("t/table") == 0
     for begin in range(0, 40, 10):
         spark.range(begin, begin + 10, 1, 1).write.format("delta").mode("append").save(table)
         spark.sql(f"DELETE FROM delta.`{table}` WHERE id = {begin}")
@@ -148,7 +190,7 @@ def test_the_log_of_a_table_is_read_from_a_checkpoint_with_deletion_vectors(
     for name in names:  # what a checkpoint holds may have expired
         if name.endswith(".json") and int(name[:20]) < 6:
             os.unlink(f"{table}/_delta_log/{name}")
-    assert catalog.publish_files("t", table).published == 1
+    assert catalog.publish_files("t", table, replace_changed=True).replaced == 1
     (row,) = catalog.segments().collect()
     assert row["num_rows"] == spark.read.format("delta").load(table).count() == 36
     catalog.publish([Segment("u/1", location=f"delta.`{table}@v7`")])
@@ -157,6 +199,15 @@ def test_the_log_of_a_table_is_read_from_a_checkpoint_with_deletion_vectors(
     assert found.completed == 1
     assert "is not in its log, it has expired" in found.quarantined[0].reason
     assert catalog.cache().num_rows("u/1") == 37
+    (newest,) = Path(table).glob("_delta_log/*08.checkpoint.parquet")
+    newest.write_bytes(b"PAR1 cut off")
+    (newest.parent / f".{newest.name}.crc").unlink(missing_ok=True)
+    spark.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
+    try:
+        with pytest.raises(BrokenFile, match="cannot be read"):
+            catalog.publish_files("t", table)
+    finally:
+        spark.conf.unset("spark.sql.files.ignoreCorruptFiles")
 
 
 def test_what_cannot_be_published_is_refused_before_anything_is_written(
@@ -168,10 +219,15 @@ def test_what_cannot_be_published_is_refused_before_anything_is_written(
     for pattern, words in (
         (f"{tmp_path}/nowhere/*.parquet", "nothing at"),
         (f"{tmp_path}/empty", "No file fits"),
-        ("", "pattern|path"),
+        ("", "empty"),
     ):
         with pytest.raises(InvalidInput, match=words):
             catalog.publish_files("orders", pattern, remove_missing=True)
+    log = tmp_path / "cut" / "_delta_log"
+    log.mkdir(parents=True)
+    (log / f"{0:020}.json").touch()
+    with pytest.raises(BrokenFile, match="does not say its schema up to version 0"):
+        catalog.publish_files("orders", tmp_path / "cut")
     parquet(tmp_path / "x.parquet")
     with pytest.raises(InvalidInput, match="datasource"):
         catalog.publish_files("or/ders", tmp_path)

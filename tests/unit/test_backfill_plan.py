@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from catalog.backfill.backfiller import Backfiller
 from catalog.backfill.completing import Completed
+from catalog.backfill.report import BackfillReport
+from catalog.backfill.search import Counted
 from catalog.backfill.storing import Storer
 from catalog.backfill.waiting import (
     FIRST_PAUSE,
@@ -19,10 +24,12 @@ from catalog.backfill.waiting import (
     troubled,
     waiting_of,
 )
-from catalog.errors import CommitFailed, FingerprintCollision, GaveUp
+from catalog.errors import CommitFailed, FingerprintCollision, GaveUp, UnreadableFiles
 from catalog.files.footers import Footer
 from catalog.model import Segment, micros
+from catalog.read.formats import Place
 from catalog.schema import Schema
+from catalog.waiting import Surroundings
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 A, B = Schema.of("a INT"), Schema.of("b INT")
@@ -192,4 +199,80 @@ def test_segments_that_others_changed_meanwhile_count_as_overtaken() -> None:
 def test_nothing_to_store_is_no_commit() -> None:
     table = Table()
     assert Storer(table.commit, lambda: NOON).store([]).completed == []
+    assert table.commits == []
+
+
+def test_an_error_that_nobody_foresaw_is_split_too_and_a_lost_connection_is_not() -> None:
+    table = Table()
+
+    def commit(completions: Sequence[Completion]) -> Completed:
+        if any(each.segment.id == "orders/3" and each.trouble is None for each in completions):
+            raise TypeError("cannot be")
+        return table.commit(completions)
+
+    tally = Storer(commit, lambda: NOON).store(found(*NAMES))
+    assert len(tally.completed) == 7
+    assert tally.quarantined[0].trouble is not None
+    assert tally.quarantined[0].trouble.reason == "cannot be"
+
+    def lost(completions: Sequence[Completion]) -> Completed:
+        raise ConnectionError("gone")
+
+    with pytest.raises(ConnectionError):
+        Storer(lost, lambda: NOON).store(found(*NAMES))
+
+
+def test_a_payload_that_tells_of_no_trouble_is_none() -> None:
+    assert Trouble.of_payload(None) is None
+    assert Trouble.of_payload('{"other": 1}') is None
+
+
+# --- jobs ----------------------------------------------------------------------------------------
+
+
+class Pages:
+    """Stands for the search of the table: one page of waiting segments."""
+
+    def __init__(self, *names: str) -> None:
+        self.left = [waiting(name) for name in names]
+
+    def count(self, now: datetime) -> Counted:
+        return Counted(1, len(self.left), 0)
+
+    def page(self, now: datetime, after: tuple[int, str], most: int) -> list[tuple[int, Waiting]]:
+        taken, self.left = self.left[:most], self.left[most:]
+        return [(0, each) for each in taken]
+
+
+def run(describe: Any, table: Table) -> BackfillReport:
+    surroundings = Surroundings(clock=lambda: NOON)
+    errand: Any = SimpleNamespace(
+        surroundings=surroundings, caller=None, progress=lambda step: None
+    )
+    pages: Any = Pages(*NAMES)
+    backfiller = Backfiller(errand, lambda some, caller: table.commit(some), pages, describe, None)
+    return backfiller.run(None, 100, False)
+
+
+def test_files_that_end_the_job_are_put_aside_however_many_follow_each_other() -> None:
+    poison = {"/orders/2", "/orders/3", "/orders/4", "/orders/5"}
+
+    def describe(places: Sequence[Place]) -> list[Footer | str]:
+        if any(place.path in poison for place in places):
+            raise RuntimeError("worker crashed")
+        return ["no such file" if "no such" in p.path else Footer(A, 1, 1) for p in places]
+
+    report = run(lambda places: describe(places), Table())
+    assert report.completed == 4
+    assert [each.location for each in report.quarantined] == sorted(poison)
+
+
+def test_a_spark_that_runs_no_job_at_all_is_an_error_and_puts_nothing_aside() -> None:
+    table = Table()
+
+    def describe(places: Sequence[Place]) -> list[Footer | str]:
+        raise RuntimeError("no module named pyarrow")
+
+    with pytest.raises(UnreadableFiles, match="no module named pyarrow"):
+        run(describe, table)
     assert table.commits == []

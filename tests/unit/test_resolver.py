@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from catalog.files.footers import Footer
 from catalog.model import Segment
 from catalog.read.formats import Place
 from catalog.schema import Schema
+from tests.unit.test_places import snapshot
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 SCHEMA = Schema.of("a INT")
@@ -34,6 +36,8 @@ class Ground:
         self.now = NOON
         self.waiting = {f"orders/{n}": f"/{n}.parquet" for n in range(10)}
         self.broken: dict[str, str] = {}
+        self.seen = "c1"
+        self.trouble: Trouble | None = None
         self.reads: list[str] = []
         self.stored: list[list[str]] = []
         self.fail: list[Exception] = []
@@ -49,7 +53,9 @@ class Ground:
 
     def search(self, names: Sequence[str]) -> list[Waiting]:
         there = [name for name in names if name in self.waiting]
-        return [Waiting(Segment(n, location=self.waiting[n]), "c1") for n in there]
+        return [
+            Waiting(Segment(n, location=self.waiting[n]), self.seen, self.trouble) for n in there
+        ]
 
     def describe(self, places: Sequence[Place]) -> list[Footer | str]:
         self.before_read()
@@ -219,6 +225,88 @@ def test_what_can_never_be_stored_is_given_up_alone() -> None:
         PlaceName.BACKFILLED,
     ]
     assert ground.courier.quarantined == 1
+
+
+def test_poison_that_others_replaced_meanwhile_does_not_stay_pending() -> None:
+    ground = Ground()
+
+    def commit(completions: Sequence[Completion]) -> Completed:
+        if any(each.trouble is None for each in completions):
+            raise CommitFailed("refused")
+        return Completed(7, frozenset())  # the row is another by now
+
+    ground.courier._storer = Storer(commit, lambda: NOON)
+    ground.resolver.resolve(["orders/1"])
+    assert ground.courier.flush(PATIENCE) == 0
+    assert ground.places.sizes()[PlaceName.PENDING] == 0
+
+
+def test_trouble_is_forgotten_with_its_segment_and_doubted_after_a_poll() -> None:
+    ground = Ground()
+    ground.broken = {"/1.parquet": "truncated", "/2.parquet": "truncated"}
+    ground.resolver.resolve(["orders/1", "orders/2", "orders/3"])
+    assert ground.resolver.resting == {"orders/1", "orders/2"}
+    ground.resolver.polled(snapshot(2, {"orders/2": None}))
+    assert ground.resolver.resting == {"orders/2"}
+    # Its row is looked at again: as it has not changed, its file is not.
+    first = ground.resolver.resolve(["orders/2"])["orders/2"]
+    assert isinstance(first, Trouble)
+    assert ground.reads.count("/2.parquet") == 1
+    # Published anew in between, at a good place.
+    ground.resolver.polled(snapshot(3, {"orders/2": None}))
+    ground.waiting["orders/2"], ground.seen = "/new.parquet", "c2"
+    assert ground.resolver.resolve(["orders/2"]) == {"orders/2": FOUND}
+
+
+def test_what_is_in_quarantine_in_the_table_is_not_read() -> None:
+    ground = Ground()
+    ground.trouble = Trouble("broken", 3, NOON, NOON + timedelta(hours=1))
+    assert ground.resolver.resolve(["orders/1"]) == {"orders/1": ground.trouble}
+    assert ground.reads == []
+    ground.now += timedelta(hours=2)
+    assert ground.resolver.resolve(["orders/1"]) == {"orders/1": FOUND}
+
+
+def test_an_interrupt_at_any_point_leaves_nobody_waiting() -> None:
+    ground = Ground()
+    for point in ("search", "describe"):
+        whole = getattr(ground, point)
+
+        def interrupt(asked: Any) -> Any:
+            raise KeyboardInterrupt
+
+        setattr(ground.resolver, f"_{point}", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            ground.resolver.resolve(["orders/1"])
+        setattr(ground.resolver, f"_{point}", whole)
+        assert ground.resolver._asking == {}
+    assert ground.resolver.resolve(["orders/1"]) == {"orders/1": FOUND}
+
+
+def test_a_courier_that_was_stopped_can_be_started_again() -> None:
+    ground = Ground()
+    assert ground.courier.stop(PATIENCE) == 0
+    ground.resolver.resolve(["orders/1"])
+    assert ground.places.sizes()[PlaceName.PENDING] == 1
+    ground.courier.start()
+    assert ground.courier.flush(PATIENCE) == 0
+    assert ground.stored == [["orders/1"]]
+
+
+def test_a_thread_that_cannot_start_is_an_error_and_the_next_one_may(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ground = Ground()
+
+    def fail(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", fail)
+        with pytest.raises(RuntimeError, match="can't start"):
+            ground.resolver.resolve(["orders/1"])
+    assert ground.courier.flush(PATIENCE) == 0
+    assert ground.stored == [["orders/1"]]
 
 
 def test_batches_are_bounded_and_oldest_first() -> None:

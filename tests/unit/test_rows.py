@@ -210,6 +210,13 @@ def test_text_that_is_not_utf8_breaks_a_rule(column: str, text: bytes) -> None:
     assert (kinds.count(INVALID), kinds.count("segment")) == (1, 0)
 
 
+@pytest.mark.parametrize("times", [{"ends_at": 2**60}, {"starts_at": -(2**60)}])
+def test_a_time_that_a_segment_cannot_hold_breaks_a_rule(times: dict[str, int]) -> None:
+    table = Describe(16).staged(frame(times), set())
+    assert table.column("kind").to_pylist()[0] == INVALID
+    assert table.column("payload").to_pylist()[0] == "has a time beyond the years 1 to 9999"
+
+
 def test_one_bad_row_leaves_the_others_as_they_are() -> None:
     found = staged({}, {"segment_id": "orders/2", "schema": ""}, {"segment_id": "orders/3"})
     assert [(row["kind"], row["key"]) for row in of_kind(found, "segment", INVALID)] == [
