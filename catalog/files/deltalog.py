@@ -114,8 +114,7 @@ def tables_below(spark: SparkSession, root: str, files: Iterable[str]) -> list[s
     # One path with a choice in it: among several paths, each would have to exist.
     choice = ",".join(escaped(each).replace(",", "\\,") for each in asked)
     found = _paths(spark, root, f"{escaped(root.rstrip('/'))}/{{{choice}}}/{_LOG}")
-    parts = [path.rsplit("/", 2) for path in found]
-    return sorted({table for table, _, name in parts if _tells(name)})
+    return sorted({t for t, _, name in (path.rsplit("/", 2) for path in found) if _tells(name)})
 
 
 def _tells(name: str) -> bool:
@@ -129,18 +128,20 @@ def read_log(spark: SparkSession, root: str, version: int | None = None) -> Tabl
     wanted, checkpoint, commits = _chosen(root, names, version)
     try:
         return _replayed(spark, root, wanted, checkpoint, commits)
-    except PySparkException as error:
+    except InvalidSchema as error:
+        raise BrokenFile(f"the Delta table {root}: {error.message}", path=root) from error
+    except Exception as error:
+        # What a task fails with comes through Py4J as it is, unless the session is remote.
+        if not isinstance(error, PySparkException) and type(error).__name__ != "Py4JJavaError":
+            raise
         raise BrokenFile(
             f"the log of the Delta table {root} cannot be read: {first_line(error)}", path=root
         ) from error
-    except InvalidSchema as error:
-        raise BrokenFile(f"the Delta table {root}: {error.message}", path=root) from error
 
 
 def _names(spark: SparkSession, root: str) -> list[str]:
     """The names in a table's log; none if there is no log."""
-    paths = _paths(spark, root, f"{escaped(root)}/{_LOG}")
-    return [path.rpartition("/")[2] for path in paths]
+    return [p.rpartition("/")[2] for p in _paths(spark, root, f"{escaped(root)}/{_LOG}")]
 
 
 def _paths(spark: SparkSession, root: str, logs: str) -> list[str]:

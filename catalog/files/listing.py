@@ -155,7 +155,8 @@ def compare_files(
             touched.add(segment.segment_id)
         else:
             unchanged += 1
-    gone = [each for each in by_id.values() if root.has_lost(each.location)]
+    # Spark does not list files without a byte, so nobody knows whether they are gone.
+    gone = [e for e in by_id.values() if e.size_bytes != 0 and root.has_lost(e.location)]
     before = {name: by_id[name] for name in changed}
     return Comparison(
         new, unchanged, waiting, changed, _sorted(gone), taken, before, frozenset(touched)

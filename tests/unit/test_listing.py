@@ -82,6 +82,7 @@ def test_only_segments_that_the_pattern_fits_can_be_missing() -> None:
         known("orders/2", "/data/orders/2.parquet"),
         known("orders/1", "parquet.`/data/orders/x/1.parquet`"),
         known("orders/orc", "/data/orders/3.orc"),
+        known("orders/empty", "/data/orders/4.parquet", size_bytes=0),
         known("orders/else", "/data/other/1.parquet"),
     ]
     found = compare_files("orders", PATTERN, [listed("9.parquet")], segments)
