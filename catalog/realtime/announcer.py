@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, overload
 
 from catalog.errors import InvalidInput, SchemaConflict
 from catalog.evolution.merge import conflict_error, merged
@@ -184,7 +184,7 @@ class Announcer:
 
     # --- from the first to the last beat ----------------------------------------------------------
 
-    def start(self) -> Announcer:
+    def start(self) -> Self:
         """Renews in the background, three times in each ttl, until `close`."""
         with self._guard:
             self._check_open()
@@ -228,7 +228,7 @@ class Announcer:
             self._beat = 0
             self._told = _Told()
 
-    def __enter__(self) -> Announcer:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
