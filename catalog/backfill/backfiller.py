@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 DEFAULT_BATCH = 10_000
 # So many are read by one job, so that there is progress between two commits.
-_SLICE = 2_000
+_SLICE = 5_000
 # After so many files in a row that Spark cannot even look at it is asked about one that cannot be
 # there: if it says that, the files are to blame.
 _HOPELESS = 3

@@ -22,16 +22,18 @@ from catalog.schema import Schema
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# A task reads about so many, so that one slow task is not all there is at the end.
-_EACH_TASK = 250
-_FEWEST_TASKS = 8
+# A task takes some ten milliseconds to begin, and should read for half a second or so: thus many
+# from local disk, and fewer of what comes from afar.
+_EACH_TASK, _FEWEST_TASKS = 5_000, 4
+_EACH_TASK_AFAR, _FEWEST_TASKS_AFAR = 250, 16
 # Storage that is far away answers late, and many can wait for it at once.
 _THREADS = 16
 # So few are read sooner than a Spark job begins.
 _FEW = 64
 # So many are asked at once where progress is told: a commit may hold more.
-_SLICE = 2_000
-_FAR = re.compile(r"(?!(?:file|dbfs):)[a-z][a-z0-9+.-]*:/", re.IGNORECASE)
+_SLICE = 5_000
+# Not on a disk of this machine; some stores are mounted as if they were.
+_FAR = re.compile(r"(?!file:)[a-z][a-z0-9+.-]*:/|/(?:Volumes|dbfs)/", re.IGNORECASE)
 _DELTA = "delta"
 _FILES = tuple(form for form in FORMATS if form != _DELTA)
 
@@ -70,33 +72,35 @@ class ReadFooters:
         told: set[str] = set()
         with ThreadPoolExecutor(_THREADS) as pool:
             for batch in batches:
-                rows = batch.to_pylist()
-                far = any(_FAR.match(row["path"]) for row in rows)
-                each = pool.map(self._look, rows) if far else map(self._look, rows)
-                yield pa.RecordBatch.from_pylist([_once(row, told) for row in each], schema=_TOLD)
+                asked: Any = [batch.column(name).to_pylist() for name in ("path", "format")]
+                far = any(map(_FAR.match, asked[0]))
+                footers = list((pool.map if far else map)(self._look, *asked))
+                rows = [_told(footer, told) for footer in footers]
+                # By columns: a dictionary for each row would cost a tenth of reading its footer.
+                columns: list[Any] = [batch.column("number"), *zip(*rows, strict=True)]
+                arrays = [pa.array(c, f.type) for c, f in zip(columns, _TOLD, strict=True)]
+                yield pa.RecordBatch.from_arrays(arrays, schema=_TOLD)
 
-    def _look(self, row: dict[str, Any]) -> dict[str, Any]:
-        try:
-            footer = read_footer(row["path"], row["format"], self.open_file)
-        except BrokenFile as error:
-            return {"number": row["number"], "problem": error.message}
-        return {
-            "number": row["number"],
-            "fingerprint": footer.schema.fingerprint,
-            "num_rows": footer.num_rows,
-            "size_bytes": footer.size_bytes,
-            "inferred": footer.inferred,
-            "schema": footer.schema.json,
-        }
+    def _look(self, path: str, format: str) -> Footer | str:
+        return _read_here(self.open_file, path, format)
 
 
-def _once(row: dict[str, Any], told: set[str]) -> dict[str, Any]:
-    fingerprint = row.get("fingerprint")
-    if fingerprint in told:
-        return {**row, "schema": None}
-    if fingerprint is not None:
-        told.add(fingerprint)
-    return row
+def _told(footer: Footer | str, told: set[str]) -> tuple[Any, ...]:
+    """The row of a file: fingerprint, rows, bytes, inferred, problem, and the schema if it is the
+    first to have it."""
+    if isinstance(footer, str):
+        return None, None, None, None, footer, None
+    schema = footer.schema
+    known = schema.fingerprint in told
+    told.add(schema.fingerprint)
+    return (
+        schema.fingerprint,
+        footer.num_rows,
+        footer.size_bytes,
+        footer.inferred,
+        None,
+        None if known else schema.json,
+    )
 
 
 class TableLogs:
@@ -169,21 +173,20 @@ def read_footers(
         [readable, [places[n].path for n in readable], [places[n].format for n in readable]],
         schema=_ASKED,
     )
-    tasks = max(len(readable) // _EACH_TASK, min(_FEWEST_TASKS, len(readable)))
+    far = any(_FAR.match(places[n].path) for n in readable)
+    each, fewest = (_EACH_TASK_AFAR, _FEWEST_TASKS_AFAR) if far else (_EACH_TASK, _FEWEST_TASKS)
+    tasks = max(len(readable) // each, min(fewest, len(readable)))
     told = (
         spark.createDataFrame(asked)
         .repartition(tasks)
         .mapInArrow(ReadFooters(open_file), _TOLD_DDL)
         .toArrow()
-        .to_pylist()
+        .to_pydict()
     )
-    schemas = {
-        row["fingerprint"]: Schema.of(row["schema"]) for row in told if row["schema"] is not None
-    }
-    for row in told:
-        outcomes[row["number"]] = row["problem"] or Footer(
-            schemas[row["fingerprint"]], row["num_rows"], row["size_bytes"], row["inferred"]
-        )
+    definitions = zip(told["fingerprint"], told.pop("schema"), strict=True)
+    schemas = {name: Schema.of(text) for name, text in definitions if text is not None}
+    for number, fingerprint, rows, size, inferred, problem in zip(*told.values(), strict=True):
+        outcomes[number] = problem or Footer(schemas[fingerprint], rows, size, inferred)
     return outcomes
 
 
@@ -191,16 +194,16 @@ def read_few(
     spark: SparkSession, places: Sequence[Place], open_file: OpenFile
 ) -> list[Footer | str]:
     """The same for somebody who waits: a few files are read right here, by some threads."""
-    if len(places) > _FEW or any(place.format not in _FILES for place in places):
+    if not places or len(places) > _FEW or any(place.format not in _FILES for place in places):
         return read_footers(spark, places, open_file)
     with ThreadPoolExecutor(_THREADS) as pool:
-        return list(pool.map(partial(_read_here, open_file), places))
+        paths, formats = zip(*((place.path, str(place.format)) for place in places), strict=True)
+        return list(pool.map(partial(_read_here, open_file), paths, formats))
 
 
-def _read_here(open_file: OpenFile, place: Place) -> Footer | str:
-    assert place.format is not None
+def _read_here(open_file: OpenFile, path: str, format: str) -> Footer | str:
     try:
-        return read_footer(place.path, place.format, open_file)
+        return read_footer(path, format, open_file)
     except BrokenFile as error:
         return error.message
 

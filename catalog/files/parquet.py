@@ -83,22 +83,34 @@ def _noted(note: bytes) -> Schema | None:
 
 
 def _of_columns(schema: pq.ParquetSchema) -> Schema:
-    columns = [schema.column(number) for number in range(len(schema))]
-    stored = tuple((column.physical_type, column.logical_type.to_json()) for column in columns)
-    # What others note beside the schema may be different in each file.
-    nesting = schema.to_arrow_schema().remove_metadata().serialize().to_pybytes()
-    text = str(schema)
-    variants = tuple(_VARIANT.findall(text)) if "(Variant(" in text else ()
-    return _converted(nesting, stored, variants)
+    # Files come in thousands and their schemas in dozens. In print a schema says everything that
+    # counts, and nothing of what others note beside it, which may be different in each file.
+    _, _, text = str(schema).partition("\n")  # the first line names the object
+    return _converted(_Printed(text, schema))
 
 
-# Files come in thousands and their schemas in dozens.
+class _Printed:
+    """A schema that is known by how it is printed."""
+
+    def __init__(self, text: str, schema: pq.ParquetSchema) -> None:
+        self.text = text
+        self.schema = schema
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Printed) and self.text == other.text
+
+
 @lru_cache(maxsize=1024)
-def _converted(nesting: bytes, stored: tuple[_Stored, ...], variants: tuple[str, ...]) -> Schema:
-    columns = iter(stored)
+def _converted(printed: _Printed) -> Schema:
+    schema = printed.schema
+    stored = [schema.column(number) for number in range(len(schema))]
+    columns = iter([(each.physical_type, each.logical_type.to_json()) for each in stored])
+    variants = _VARIANT.findall(printed.text) if "(Variant(" in printed.text else []
     walk = _Walk(columns, frozenset(variants))
-    nested = pa.ipc.read_schema(pa.py_buffer(nesting))
-    fields = [walk.field(field, "", 0) for field in nested]
+    fields = [walk.field(field, "", 0) for field in schema.to_arrow_schema()]
     if next(columns, None) is not None:
         # Types would have gone to the wrong columns.
         raise InvalidSchema("its columns do not nest as pyarrow says; write the file anew")

@@ -50,9 +50,10 @@ def footers(ground: Ground) -> list[Figure]:
     )
     name = f"footers of {len(paths):,} files in a second"
     rate = len(paths) / times["ours"].median
-    ours = quicker(name, times["ours"], times["loop"], at_least(1.6), "the same in one loop")
+    plain = quicker(name, times["ours"], times["bare"], at_least(1.6), "a plain pyarrow loop")
     ground.say(f"{rate:,.0f} footers a second on the executors")
-    return [ours, slower(name, times["ours"], times["bare"], None, "a bare pyarrow loop, seconds")]
+    same = "our own reading in one loop, seconds"
+    return [plain, slower(name, times["ours"], times["loop"], None, same)]
 
 
 def backfill(ground: Ground) -> list[Figure]:
