@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from catalog.backfill.waiting import Completion, Waiting
 from catalog.cache.cache import Cache, Poll
 from catalog.cache.fold import build
-from catalog.cache.keys import keys_of
+from catalog.cache.keys import key_of, keys_of
 from catalog.cache.live import Beside, LiveCache
 from catalog.cache.places import Backfilled, Found, PlaceName, Places
 from catalog.cache.snapshot import Position, Snapshot
@@ -233,7 +233,8 @@ class World:
     def resolve(self) -> None:
         """What a reader's miss leads to: the row is looked up, its data read, the answer kept."""
         name = self.chance.choice(IDS)
-        if self.cache.place(name) is not None:
+        there = self.cache.snapshot.index.find_one(*key_of(name)) >= 0
+        if not there or self.cache.place(name) is not None:
             return
         row = self.rows.get(name)
         if row is None or row[0] is not None:
@@ -317,7 +318,7 @@ def play(
         assert world.cache.snapshot.knows(name) == (fingerprint is not None)
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, derandomize=True)
 @given(st.integers(0, 2**32))
 def test_no_reader_misses_an_entry_that_moves_and_at_rest_nothing_is_left(seed: int) -> None:
     play(seed)
@@ -405,12 +406,12 @@ class LooksAtTheSnapshotFirst(LiveCache):
 @pytest.mark.parametrize(
     ("make", "cache", "near"),
     [
-        (DeletesFirst, LiveCache, 100),
-        (ForgetsAll, LiveCache, 1100),
-        (AsksBackwards, LiveCache, 30),
+        (DeletesFirst, LiveCache, 390),
+        (ForgetsAll, LiveCache, 430),
+        (AsksBackwards, LiveCache, 60),
         (KeepsFailures, LiveCache, 0),
-        (Places, FollowsTheTableFirst, 180),
-        (Places, ForgetsBeforeItKnows, 100),
+        (Places, FollowsTheTableFirst, 1370),
+        (Places, ForgetsBeforeItKnows, 85),
         (Places, LooksAtTheSnapshotFirst, 0),
     ],
     ids=lambda made: getattr(made, "__name__", ""),
