@@ -182,8 +182,9 @@ class Places:
                 self._handed_over = self._present = frozenset()
             self._table_id = snapshot.position.table_id
             self._at("places.polled")
+            there, _ = present_in(snapshot, list(self._backfilled))
             for name, entry in list(self._backfilled.items()):
-                if entry.version <= snapshot.version:
+                if entry.version <= snapshot.version or name not in there:
                     del self._backfilled[name]
             there, known = present_in(snapshot, list(self._pending))
             for name in list(self._pending):

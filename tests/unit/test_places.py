@@ -324,6 +324,39 @@ def test_no_reader_misses_an_entry_that_moves_and_at_rest_nothing_is_left(seed: 
     play(seed)
 
 
+def test_announcements_are_read_before_the_table_and_forgotten_after_it() -> None:
+    """A writer publishes and then takes its announcement back, just when a cache polls."""
+    schedule = Schedule(0)
+    world = World(schedule, Places, LiveCache)
+    world.announced["orders/1"] = Announced(SCHEMA)
+    world.cache.poll()
+    assert world.cache.place("orders/1") is PlaceName.REALTIME
+    read = world.refresh
+
+    def refresh() -> dict[str, Announced]:
+        announced = read()
+        world.put("orders/1", SCHEMA.fingerprint)
+        world.announced.clear()
+        return announced
+
+    world.refresh = refresh  # type: ignore[method-assign]
+    world.cache.poll()
+    assert world.cache.place("orders/1") is PlaceName.PUBLISHED
+    load = world.load
+
+    def drop_after_load() -> Snapshot:
+        loaded = load()
+        world.announced["clicks/1"] = Announced(SCHEMA)
+        return loaded
+
+    world.load, world.refresh = drop_after_load, read  # type: ignore[method-assign]
+    world.put("orders/2", None)
+    world.cache.poll()
+    assert world.cache.place("clicks/1") is None  # announced too late for this poll
+    world.cache.poll()
+    assert world.cache.place("clicks/1") is PlaceName.REALTIME
+
+
 class DeletesFirst(Places):
     """Takes an entry out of the last place before it puts it into the next."""
 
@@ -370,16 +403,6 @@ class KeepsFailures(Places):
             self._backfilled.update(kept)
 
 
-class FollowsTheTableFirst(LiveCache):
-    """Reads announcements after the table."""
-
-    def poll(self) -> Poll:
-        with self._settling:
-            poll = Cache.poll(self)
-            self._places.polled(self.snapshot, self._announced())
-            return poll
-
-
 class ForgetsBeforeItKnows(LiveCache):
     """Takes entries out of the places before readers see the snapshot that has them."""
 
@@ -410,7 +433,6 @@ class LooksAtTheSnapshotFirst(LiveCache):
         (ForgetsAll, LiveCache, 430),
         (AsksBackwards, LiveCache, 60),
         (KeepsFailures, LiveCache, 0),
-        (Places, FollowsTheTableFirst, 1370),
         (Places, ForgetsBeforeItKnows, 85),
         (Places, LooksAtTheSnapshotFirst, 0),
     ],
