@@ -99,7 +99,7 @@ BAD: list[tuple[str, type[CatalogError], str]] = [
     (
         "SELECT 'a/1' segment_id, CAST(NULL AS STRING) schema, 1 num_rows",
         InvalidSegment,
-        "no schema",
+        "neither a schema nor a location",
     ),
     (
         "SELECT 'a/1' segment_id, 'a INT' schema, id num_rows FROM range(2)",
