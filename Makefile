@@ -5,6 +5,14 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PEERS  := $(VENV)/.peers
 
+PYTEST := $(BIN)/python -m pytest
+# Two workers, each with a Spark of its own; one that has nothing left takes tests from the other.
+WORKERS ?= 2
+SPREAD  := --numprocesses $(WORKERS) --dist worksteal
+SPARK   := tests/spark tests/concurrency tests/notebooks
+# Publish, drop, clean up, backfill: these run with conflicts instead of without.
+CONFLICTED := $(addprefix tests/spark/test_,publish.py drop.py cleanup.py backfill.py)
+
 # Workers must run the interpreter that has the dependencies, whatever `python3` is on the PATH.
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
@@ -12,7 +20,7 @@ export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 unexport SPARK_HOME
 unexport SPARK_CONF_DIR
 
-.PHONY: help demo test lint unit browser spark connect stress bench benchsample benchshort benchlong docs clean
+.PHONY: help demo test lint unit browser spark conflicts connect stress bench benchsample benchshort benchlong docs clean
 
 help:  ## show what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -39,16 +47,20 @@ lint: $(READY)  ## ruff and mypy
 	$(BIN)/mypy
 
 unit: $(READY)  ## the tests that need no Spark
-	$(BIN)/python -m pytest tests/unit
+	$(PYTEST) $(SPREAD) tests/unit -m 'not stress'
 
 browser: $(READY)  ## the report in headless Chromium, where that is installed
-	$(BIN)/python -m pytest tests/browser
+	$(PYTEST) tests/browser
 
 spark: $(READY)  ## the tests on a local Spark: every verb, every door, races, notebooks
-	$(BIN)/python -m pytest tests/spark tests/concurrency tests/notebooks -m 'not stress'
+	$(PYTEST) $(SPREAD) $(SPARK) $(CONFLICTED:%=--ignore=%) -m 'not stress'
 
+conflicts: $(READY)  ## publish, drop, clean-up and backfill, where one commit in ten meets a conflict
+	STRATA_TEST_CONFLICTS=10 $(PYTEST) $(SPREAD) $(CONFLICTED) -m 'not stress'
+
+# One worker: the server of a Connect session listens on a port that is the same for all.
 connect: $(READY)  ## a representative part of them on Spark Connect
-	STRATA_TEST_CONNECT=1 $(BIN)/python -m pytest tests/spark -m 'connect and not stress'
+	STRATA_TEST_CONNECT=1 $(PYTEST) tests/spark -m 'connect and not stress'
 
 benchsample: $(READY)  ## some benchmarks once, tiny, to prove that they run
 	$(BIN)/python -m tests.benchmarks --scale short --only one poll lookups
@@ -56,11 +68,13 @@ benchsample: $(READY)  ## some benchmarks once, tiny, to prove that they run
 benchshort: $(PEERS)  ## every benchmark once, tiny, to prove that it runs
 	$(BIN)/python -m tests.benchmarks --scale short
 
-test: lint unit browser spark connect benchsample  ## everything that must pass before a change lands
+test: lint unit browser spark conflicts connect benchsample  ## everything that must pass before a change lands
 
-stress: $(READY)  ## long races and kills, and the whole Spark suite on Connect
-	STRATA_TEST_DEFAULTS=1 $(BIN)/python -m pytest tests/concurrency tests/spark -m stress --timeout 3600
-	STRATA_TEST_DEFAULTS=1 STRATA_TEST_CONNECT=1 $(BIN)/python -m pytest tests/spark --timeout 3600
+stress: $(READY)  ## long races and kills, and the whole Spark suite with conflicts and on Connect
+	$(PYTEST) tests/unit -m stress --timeout 3600
+	STRATA_TEST_DEFAULTS=1 $(PYTEST) tests/concurrency tests/spark -m stress --timeout 3600
+	STRATA_TEST_CONFLICTS=10 STRATA_TEST_SEED=$$(date +%s) $(PYTEST) $(SPREAD) $(SPARK) -m 'not stress'
+	STRATA_TEST_DEFAULTS=1 STRATA_TEST_CONNECT=1 $(PYTEST) tests/spark --timeout 3600
 
 bench: $(PEERS)  ## the figures: side by side, with goals and verdicts (about 45 minutes)
 	$(BIN)/python -m tests.benchmarks

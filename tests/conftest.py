@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests import sessions
+from tests.concurrency import conflicts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,13 +27,31 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         connect=sessions.CONNECT,
         **{
             "spark.sql.warehouse.dir": str(warehouse),
-            "spark.driver.extraJavaOptions": f"-Dderby.system.home={warehouse}",
+            # Off until Spark has completed it; for all sessions: some code asks the active one.
+            "spark.sql.timeType.enabled": "true",
+            "spark.driver.extraJavaOptions": f"{sessions.JVM} -Dderby.system.home={warehouse}",
         },
     )
     if not sessions.CONNECT:
         session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+@pytest.fixture(autouse=bool(conflicts.ONE_IN))
+def conflicting(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commits of every catalog that is opened meet conflicts, but for tests that count them."""
+    from catalog import Catalog
+
+    if request.node.get_closest_marker("exact") is None:
+        opening = conflicts.Chance(request.node.nodeid).into(Catalog.open)
+        monkeypatch.setattr(Catalog, "open", staticmethod(opening))
+
+
+def pytest_report_header() -> str | None:
+    if not conflicts.ONE_IN:
+        return None
+    return f"one commit in {conflicts.ONE_IN} meets a conflict, STRATA_TEST_SEED={conflicts.SEED}"
 
 
 @pytest.fixture

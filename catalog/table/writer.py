@@ -124,7 +124,9 @@ class Writer:
                 if statement.source is not None:
                     frame = self._surroundings.source(statement.point, statement.source)
                     frame.createTempView(view)
+                self._surroundings.at(f"{statement.point}.begins")
                 rows = session.sql(statement.sql(view)).collect()
+                self._surroundings.at(f"{statement.point}.answered")
                 counts = _counts(rows, statement.point)
                 version = session.conf.get(LAST_VERSION, None)
             finally:

@@ -1,4 +1,4 @@
-"""A backfill in a process of its own: what the tests start and kill.
+"""A backfill in a process of its own, for the tests to kill.
 
     python -m tests.concurrency.backfiller LOCATION READS BATCH
 
@@ -33,13 +33,9 @@ class NotedFiles:
         return self._files(path)
 
 
-def say(**what: Any) -> None:
-    print(json.dumps(what), flush=True)
-
-
 def tell(point: str) -> None:
     if point in ("backfill.read", "backfill.stored"):
-        say(stage=point.partition(".")[2])
+        print(json.dumps({"stage": point.partition(".")[2]}), flush=True)
 
 
 def main(location: str, reads: str, batch: int) -> None:
@@ -51,8 +47,7 @@ def main(location: str, reads: str, batch: int) -> None:
         settings=Settings(open_file=NotedFiles(reads)),
         surroundings=Surroundings(at=tell),
     )
-    report = catalog.backfill(batch=batch)
-    say(completed=report.completed, quarantined=len(report.quarantined))
+    catalog.backfill(batch=batch)
     spark.stop()
 
 

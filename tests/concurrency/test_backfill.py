@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import signal
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from catalog import Catalog, Segment, Settings
-from catalog.waiting import Surroundings
+from tests.concurrency.backfiller import NotedFiles
 from tests.concurrency.gates import Gate, Side, assert_promises
-from tests.sessions import ROOT
+from tests.concurrency.processes import Process
 from tests.spark.files import parquet
 from tests.unit.builders import segment
 
 Open = Callable[..., Catalog]
-
-
-@pytest.fixture
-def free(open_catalog: Open) -> Open:
-    """Opens catalogs without the file lock."""
-
-    def open_one(surroundings: Surroundings | None = None) -> Catalog:
-        return open_catalog(settings=Settings(file_lock=False), surroundings=surroundings)
-
-    return open_one
-
-
-@pytest.fixture
-def gate(tmp_path: Path) -> Gate:
-    return Gate(tmp_path)
+Start = Callable[..., Process]
 
 
 def ddls(catalog: Catalog) -> dict[str, str | None]:
@@ -45,6 +26,7 @@ def ddls(catalog: Catalog) -> dict[str, str | None]:
     return {row["segment_id"]: row["ddl"] for row in rows}
 
 
+@pytest.mark.exact
 @pytest.mark.parametrize("point", ["inside", "between"])
 def test_a_backfill_never_rewrites_what_was_published_dropped_or_replaced_meanwhile(
     free: Open, gate: Gate, tmp_path: Path, point: str
@@ -110,38 +92,6 @@ def test_a_schema_retired_under_a_running_backfill_is_inserted_again(
 # --- kills ---------------------------------------------------------------------------------------
 
 
-class Process:
-    """A backfill in a process of its own, and what it has said."""
-
-    def __init__(self, location: str, reads: Path, batch: int) -> None:
-        self._process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "tests.concurrency.backfiller"),
-                *(location, str(reads), str(batch)),
-            ],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-
-    def lines(self) -> Iterator[dict[str, Any]]:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if line.startswith("{"):
-                yield json.loads(line)
-
-    def kill(self) -> None:
-        self._process.send_signal(signal.SIGKILL)
-        self.wait()
-
-    def wait(self) -> int:
-        code = self._process.wait(timeout=600)
-        assert self._process.stdout is not None
-        self._process.stdout.close()
-        return code
-
-
 def write_files(folder: Path, count: int) -> dict[str, tuple[str, int]]:
     """So many files of five schemas; the schema and the rows of each by the segment's id."""
     kinds = {n: (f"id BIGINT, v{n} STRING", n + 1) for n in range(5)}
@@ -154,15 +104,18 @@ def write_files(folder: Path, count: int) -> dict[str, tuple[str, int]]:
     return expected
 
 
-def killed_backfills(catalog: Catalog, folder: Path, count: int, batch: int, kills: int) -> None:
+def killed_backfills(
+    open_catalog: Open, start: Start, folder: Path, count: int, batch: int, kills: int
+) -> None:
     """A backfill that is killed in the middle of a batch so many times, and then left alone."""
+    reads = folder / "reads"
+    reads.mkdir()
+    catalog = open_catalog(settings=Settings(open_file=NotedFiles(str(reads))))
     expected = write_files(folder / "files", count)
     paths = {name: str(folder / "files" / f"{name.partition('/')[2]}.parquet") for name in expected}
     catalog.publish([Segment(name, location=path) for name, path in paths.items()])
-    reads = folder / "reads"
-    reads.mkdir()
     for number in range(kills):
-        process = Process(str(catalog.location), reads, batch)
+        process = start("backfiller", catalog.location, reads, batch)
         lines = process.lines()
         # Killed when a batch has been read and its commit is about to run, or has just begun; and
         # after at least one was stored, so that what the last kill interrupted is.
@@ -172,10 +125,8 @@ def killed_backfills(catalog: Catalog, folder: Path, count: int, batch: int, kil
         process.kill()
         left = catalog.backfill(dry_run=True).waiting
         assert 0 < left < count
-    process = Process(str(catalog.location), reads, batch)
-    last = list(process.lines())[-1]
-    assert process.wait() == 0
-    assert last["quarantined"] == 0
+    report = catalog.backfill(batch=batch)
+    assert (report.left, report.quarantined) == (0, ())
 
     rows = catalog.segment_schemas().select("segment_id", "ddl", "num_rows").collect()
     assert {row["segment_id"]: (row["ddl"], row["num_rows"]) for row in rows} == expected
@@ -189,12 +140,14 @@ def killed_backfills(catalog: Catalog, folder: Path, count: int, batch: int, kil
     assert_promises(catalog)
 
 
-def test_a_backfill_that_is_killed_goes_on_where_it_was(catalog: Catalog, tmp_path: Path) -> None:
-    killed_backfills(catalog, tmp_path, count=300, batch=80, kills=1)
+def test_a_backfill_that_is_killed_goes_on_where_it_was(
+    open_catalog: Open, start: Start, tmp_path: Path
+) -> None:
+    killed_backfills(open_catalog, start, tmp_path, count=300, batch=80, kills=1)
 
 
 @pytest.mark.stress
 def test_a_backfill_of_20000_files_killed_three_times_reads_none_more_than_twice(
-    catalog: Catalog, tmp_path: Path
+    open_catalog: Open, start: Start, tmp_path: Path
 ) -> None:
-    killed_backfills(catalog, tmp_path, count=20_000, batch=2_000, kills=3)
+    killed_backfills(open_catalog, start, tmp_path, count=20_000, batch=2_000, kills=3)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from catalog import Catalog, Settings, cleanup
+from catalog import Catalog, cleanup
 from catalog.errors import SegmentConflict
 from catalog.rows import schema_bucket, segment_bucket
 from catalog.table.layout import DEFAULT_SEGMENT_BUCKETS
@@ -22,21 +22,6 @@ from tests.unit.builders import segment
 
 NOW = timedelta(0)
 Open = Callable[..., Catalog]
-
-
-@pytest.fixture
-def free(open_catalog: Open) -> Open:
-    """Opens catalogs without the file lock."""
-
-    def open_one(surroundings: Surroundings | None = None) -> Catalog:
-        return open_catalog(settings=Settings(file_lock=False), surroundings=surroundings)
-
-    return open_one
-
-
-@pytest.fixture
-def gate(tmp_path: Path) -> Gate:
-    return Gate(tmp_path)
 
 
 def fingerprint(ddl: str) -> str:
@@ -64,6 +49,7 @@ def test_a_schema_retired_under_a_running_publish_is_inserted_again(free: Open, 
     assert_promises(cleaner)
 
 
+@pytest.mark.exact
 def test_a_publish_that_commits_under_a_running_retirement_is_restored(
     free: Open, gate: Gate
 ) -> None:
@@ -212,6 +198,7 @@ def test_a_publish_goes_on_after_optimize_under_it(free: Open, gate: Gate, locat
     assert_promises(keeper)
 
 
+@pytest.mark.exact
 def test_publishers_of_datasources_in_different_buckets_do_not_meet(free: Open, gate: Gate) -> None:
     names = {segment_bucket(f"ds{n}/", DEFAULT_SEGMENT_BUCKETS): f"ds{n}" for n in range(40)}
     first, second = list(names.values())[:2]

@@ -7,7 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +25,22 @@ PAIRS = {**SHORT_LIVED, **QUICK}.items()
 SETTINGS = [word for pair in PAIRS for word in ("--conf", "=".join(pair))]
 
 
-def started(home: Path, *argv: str) -> subprocess.Popen[str]:
+@contextmanager
+def started(home: Path, *argv: str) -> Iterator[subprocess.Popen[str]]:
+    """The shell in a process of its own, which ends with the test however that ends."""
     environment = {**os.environ, "STRATA_LOCATION": "./meta", "HOME": os.path.expanduser("~")}
-    return subprocess.Popen(
+    with subprocess.Popen(
         [str(STRATA), *argv, *SETTINGS, "--output", "json"],
         cwd=home,
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, list[dict[str, Any]], str]:
@@ -46,13 +53,13 @@ def test_the_shell_is_quiet_answers_in_lines_and_a_signal_ends_it_on_record(
 ) -> None:
     catalog = open_catalog()
     catalog.publish([segment()])
-    poll = started(tmp_path, "poll", "--since", "0", "--every", "1", "--record")
-    assert poll.stdout is not None
-    assert json.loads(poll.stdout.readline())["facts"]["added"] == 1
-    # What was shown is recorded afterwards: with the next line the first one is.
-    assert json.loads(poll.stdout.readline())["facts"]["added"] == 0
-    poll.send_signal(signal.SIGTERM)
-    code, answers, err = ended(poll)
+    with started(tmp_path, "poll", "--since", "0", "--every", "1", "--record") as poll:
+        assert poll.stdout is not None
+        assert json.loads(poll.stdout.readline())["facts"]["added"] == 1
+        # What was shown is recorded afterwards: with the next line the first one is.
+        assert json.loads(poll.stdout.readline())["facts"]["added"] == 0
+        poll.send_signal(signal.SIGTERM)
+        code, answers, err = ended(poll)
     assert (code, answers[-1]["error"]["condition"]) == (130, "INTERRUPTED")
     # Nothing of what Spark writes when it starts, works and stops.
     said = ["Starting Spark, which takes about ten seconds …", "strata: [INTERRUPTED]"]
@@ -62,7 +69,8 @@ def test_the_shell_is_quiet_answers_in_lines_and_a_signal_ends_it_on_record(
 
 
 def test_what_spark_says_is_shown_if_it_does_not_start(tmp_path: Path) -> None:
-    code, answers, err = ended(started(tmp_path, "init", "--conf", "spark.master=nonsense"))
+    with started(tmp_path, "init", "--conf", "spark.master=nonsense") as process:
+        code, answers, err = ended(process)
     assert (code, answers[0]["error"]["condition"]) == (2, "UNSUITABLE_SESSION")
     assert "Master must either be yarn" in err
 

@@ -68,7 +68,6 @@ def in_frames(kind: str) -> str:
 def test_every_widening_of_every_kind_of_column_gives_what_a_cast_gives(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    spark.conf.set("spark.sql.timeType.enabled", "true")  # off until it is complete
     old, new, made, wanted = [], [], [], []
     for number, (before, after, one, other) in enumerate(STEPS):
         for kind, (shape, values) in KINDS.items():

@@ -73,16 +73,9 @@ def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
         spark.conf.unset(name)
 
 
-@pytest.fixture
-def with_time(spark: SparkSession) -> Iterator[None]:
-    with settings(spark, {"spark.sql.timeType.enabled": "true"}):
-        yield
-
-
 # --- Parquet ---
 
 
-@pytest.mark.usefixtures("with_time")
 @pytest.mark.parametrize("case", test_parquet.READ)
 def test_spark_reads_columns_of_others_as_they_say(
     spark: SparkSession, tmp_path: Path, case: str
@@ -92,7 +85,6 @@ def test_spark_reads_columns_of_others_as_they_say(
     check(spark, path, "parquet")
 
 
-@pytest.mark.usefixtures("with_time")
 @pytest.mark.parametrize("case", test_parquet.REFUSED)
 def test_spark_does_not_read_what_is_refused(
     spark: SparkSession, tmp_path: Path, case: str
@@ -105,7 +97,6 @@ def test_spark_does_not_read_what_is_refused(
         read_footer(str(path), "parquet", Files())
 
 
-@pytest.mark.usefixtures("with_time")
 @pytest.mark.parametrize(("kind", "options", "ddl"), test_parquet.ARROW, ids=str)
 def test_spark_reads_what_arrow_wrote_as_it_says(
     spark: SparkSession, tmp_path: Path, kind: pa.DataType, options: dict[str, Any], ddl: str
@@ -157,7 +148,6 @@ def test_the_rows_of_all_files_in_a_partitioned_folder_are_counted(
     assert [column.name for column in footer.schema.columns] == ["id"]
 
 
-@pytest.mark.usefixtures("with_time")
 @pytest.mark.parametrize(
     ("form", "column"),
     [

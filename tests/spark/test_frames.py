@@ -144,21 +144,21 @@ def test_a_frame_that_changes_meanwhile_is_read_once(
 
 
 @pytest.mark.timeout(900)
-def test_a_million_rows_pass_the_driver_by(spark: SparkSession, catalog: Catalog) -> None:
-    million = 1_000_000
-    frame = spark.range(million).selectExpr(
+@pytest.mark.parametrize("rows", [100_000, pytest.param(1_000_000, marks=pytest.mark.stress)])
+def test_many_rows_pass_the_driver_by(spark: SparkSession, catalog: Catalog, rows: int) -> None:
+    frame = spark.range(rows).selectExpr(
         "concat('ds', id % 50, '/', id) AS segment_id",
         "concat('id BIGINT, c', id % 200, ' STRING') AS schema",
         "id AS num_rows",
         "concat('s3://bucket/', id) AS location",
     )
     result = catalog.publish(frame, deadline=600)
-    assert (result.inserted, len(result.fingerprints), result.version) == (million, 200, 1)
+    assert (result.inserted, len(result.fingerprints), result.version) == (rows, 200, 1)
     cache = catalog.cache()
-    assert len(cache.snapshot) == million
-    assert cache.snapshot.index.nbytes <= 32 * million
+    assert len(cache.snapshot) == rows
+    assert cache.snapshot.index.nbytes <= 32 * rows
     assert cache.schema_of("ds7/1007").ddl == "id BIGINT, c7 STRING"
-    found = cache.lookup([f"ds{n % 50}/{n}" for n in range(0, million, 1000)])
-    assert found.column("num_rows").to_pylist() == list(range(0, million, 1000))
+    found = cache.lookup([f"ds{n % 50}/{n}" for n in range(0, rows, 1000)])
+    assert found.column("num_rows").to_pylist() == list(range(0, rows, 1000))
     catalog.publish([segment("ds7/new", "id BIGINT, c7 STRING")])
     assert (cache.poll().added, cache.num_rows("ds7/new")) == (1, 1)

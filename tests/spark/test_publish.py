@@ -283,6 +283,7 @@ def test_one_bad_request_does_not_fail_the_other_nine(catalog: Catalog) -> None:
     assert catalog.verify(since=0).ok
 
 
+@pytest.mark.exact
 def test_a_deadline_counts_waiting_and_leaves_nothing_behind(
     catalog: Catalog, location: str
 ) -> None:
