@@ -15,6 +15,7 @@ from catalog.evolution.diff import diff
 from catalog.files.opening import Files
 from catalog.maintain import MaintainReport
 from catalog.model import DropResult, PublishResult, Segment
+from catalog.objects.model import Object, StoredObject
 from catalog.progress import Step
 from catalog.publish.files import FileProblem, FilesReport
 from catalog.realtime.stream import StreamAnnouncer
@@ -37,6 +38,7 @@ __all__ = [
     "Handle",
     "LiveCache",
     "MaintainReport",
+    "Object",
     "PlaceName",
     "Poll",
     "PublishResult",
@@ -48,6 +50,7 @@ __all__ = [
     "Stats",
     "Step",
     "Stopped",
+    "StoredObject",
     "StreamAnnouncer",
     "UpgradeReport",
     "VerifyReport",

@@ -58,6 +58,18 @@ class DuplicateSegment(InvalidInput):
     condition = "DUPLICATE_SEGMENT"
 
 
+class InvalidObject(InvalidInput):
+    """An object's key, body or links break a rule."""
+
+    condition = "INVALID_OBJECT"
+
+
+class InvalidEpoch(InvalidInput):
+    """An epoch is not a whole number above zero."""
+
+    condition = "INVALID_EPOCH"
+
+
 class InvalidLocation(InvalidInput):
     """A catalog location is neither a path nor a schema name."""
 
@@ -197,6 +209,84 @@ class NotInSnapshot(CatalogError, LookupError):
     """The snapshot that was asked does not hold the segment, or not its schema."""
 
     condition = "NOT_IN_SNAPSHOT"
+
+
+class SchemaVersionMismatch(CatalogError):
+    """A segment has another schema than the caller expected, after polls too."""
+
+    condition = "SCHEMA_VERSION_MISMATCH"
+    retryable = True
+
+
+class UnknownObject(CatalogError, LookupError):
+    """No object has this key."""
+
+    condition = "UNKNOWN_OBJECT"
+
+
+class ObjectInUse(CatalogError):
+    """An object cannot be removed while others link to it; nothing was written."""
+
+    condition = "OBJECT_IN_USE"
+
+
+# --- operations ----------------------------------------------------------------------------------
+
+
+class UnknownOperation(CatalogError, LookupError):
+    """No operation has this id."""
+
+    condition = "UNKNOWN_OPERATION"
+
+
+class OperationDecided(CatalogError):
+    """The operation was published, aborted or made ready already, and not as this call wants."""
+
+    condition = "OPERATION_DECIDED"
+
+
+class PartConflict(CatalogError):
+    """A part contradicts what the operation has staged already; nothing was written."""
+
+    condition = "PART_CONFLICT"
+
+
+class PartsMissing(CatalogError):
+    """Not all parts of the operation are staged, or their number is not known yet."""
+
+    condition = "PARTS_MISSING"
+    retryable = True
+
+
+class ClaimConflict(CatalogError):
+    """An operation that is not decided yet claims a key; nothing was written."""
+
+    condition = "CLAIM_CONFLICT"
+    retryable = True
+
+
+class EpochNotNewer(CatalogError):
+    """An operation can only be published at an epoch above the stable one."""
+
+    condition = "EPOCH_NOT_NEWER"
+
+
+class EpochOrder(CatalogError):
+    """An operation would overtake another one that comes before it on the same key."""
+
+    condition = "EPOCH_ORDER"
+
+
+class EpochRegression(CatalogError):
+    """The stable epoch never goes down."""
+
+    condition = "EPOCH_REGRESSION"
+
+
+class NothingPending(CatalogError, LookupError):
+    """No open operation has changes of this key to publish."""
+
+    condition = "NOTHING_PENDING"
 
 
 # --- what happened to a commit -------------------------------------------------------------------

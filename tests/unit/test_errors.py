@@ -25,7 +25,10 @@ def tree(root: type[CatalogError] = CatalogError) -> Iterator[type[CatalogError]
 
 
 ERRORS = [error for error in tree() if error.__module__.startswith("catalog.")]
-RETRYABLE = {"NOT_LOADED", "GAVE_UP", "LOAD_INTERRUPTED", "OUTCOME_UNKNOWN", "UNREADABLE_FILES"}
+RETRYABLE = {
+    *("NOT_LOADED", "GAVE_UP", "LOAD_INTERRUPTED", "OUTCOME_UNKNOWN", "UNREADABLE_FILES"),
+    *("SCHEMA_VERSION_MISMATCH", "PARTS_MISSING", "CLAIM_CONFLICT"),
+}
 
 
 def test_every_error_has_a_condition_of_its_own() -> None:
