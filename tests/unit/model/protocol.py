@@ -5,10 +5,11 @@ Delta refuses the commit when a partition that the statement tracks was touched 
 statement begins again. The search visits every interleaving and checks the promises in every state.
 """
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
+
+from .search import Search, visit
 
 SCHEMA, RETIRED, SEGMENT = "schema", "retired", "segment/"
 # A segment that was published without a schema. In the table it is a row of the segment's partition
@@ -23,7 +24,6 @@ NEW, GONE, NO_TOKEN = -2, -1, 0
 # and so the most interleavings. A table is a multiset, so that it can hold a row too many.
 Row = tuple[str, int]
 Table = tuple[Row, ...]
-Trace = tuple[tuple[str, Table], ...]  # each action with the table after it
 
 
 class Rules(NamedTuple):
@@ -85,16 +85,6 @@ class State(NamedTuple):
     processes: tuple[Process, ...]
 
 
-class Search(NamedTuple):
-    """What a search found; the trace is the shortest way to the first broken promise."""
-
-    states: int
-    ends: int
-    stuck: int
-    broken: str = ""
-    trace: Trace = ()
-
-
 def publisher(segment: str, rules: Rules) -> Process:
     verb = "publish" if rules.publish_carries_schema else "plan to publish"
     return Process((Task(verb, segment),))
@@ -135,31 +125,13 @@ def broken_promise(table: Table, acknowledged: tuple[str, ...]) -> str:
 
 
 def search(tables: Iterable[Table], processes: Sequence[Process], rules: Rules) -> Search:
-    """Visit every state that can be reached, breadth first, up to the first broken promise."""
-    queue = deque(State(table, (), tuple(sorted(processes))) for table in tables)
-    origins: dict[State, tuple[str, State] | None] = dict.fromkeys(queue)
-    ends = stuck = 0
-    while queue:
-        state = queue.popleft()
-        if broken := broken_promise(state.table, state.acknowledged):
-            return Search(len(origins), ends, stuck, broken, _trace(state, origins))
-        successors = list(_successors(state, rules))
-        finished = all(process == DONE for process in state.processes)
-        ends += finished
-        stuck += not finished and not successors
-        for action, successor in successors:
-            if successor not in origins:
-                origins[successor] = action, state
-                queue.append(successor)
-    return Search(len(origins), ends, stuck)
-
-
-def _trace(state: State, origins: dict[State, tuple[str, State] | None]) -> Trace:
-    steps: list[tuple[str, Table]] = []
-    while origin := origins[state]:
-        steps.append((origin[0], state.table))
-        state = origin[1]
-    return (("start", state.table), *reversed(steps))
+    """Visit every state that can be reached from these tables, up to the first broken promise."""
+    return visit(
+        [State(table, (), tuple(sorted(processes))) for table in tables],
+        lambda state: _successors(state, rules),
+        lambda state: broken_promise(state.table, state.acknowledged),
+        lambda state: all(process == DONE for process in state.processes),
+    )
 
 
 def _successors(state: State, rules: Rules) -> Iterator[tuple[str, State]]:
