@@ -54,6 +54,7 @@ class Caching(Inquiry):
         segments: Iterable[Segment] | DataFrame,
         *,
         on_existing: str = "refuse",
+        wait: bool = False,
         actor: str | None = None,
         reason: str = "",
         deadline: float | None = None,

@@ -19,7 +19,6 @@ from catalog.backfill.completing import Completed, Completer
 from catalog.backfill.waiting import Completion
 from catalog.cleanup import Cleaner, CleanupReport
 from catalog.config import Settings
-from catalog.discovery import Discovery
 from catalog.drop import Dropper, Selection, select
 from catalog.errand import Errand
 from catalog.errors import (
@@ -30,8 +29,13 @@ from catalog.errors import (
 )
 from catalog.maintain import Maintainer, MaintainReport, check_retention
 from catalog.model import Caller, DropResult, OnExisting, PublishResult, Segment, check_actor
+from catalog.objects.keeper import Keeper
+from catalog.operating import Operating
+from catalog.operations.committing import Committer, Request
+from catalog.operations.counters import Counters
+from catalog.operations.service import Operations
 from catalog.progress import Progress, silent
-from catalog.publish.batch import batch_of
+from catalog.publish.batch import Batch, batch_of
 from catalog.publish.frame import FramePublisher
 from catalog.publish.group import Publisher, PublishRequest
 from catalog.table import functions, opening, views
@@ -63,7 +67,7 @@ class UpgradeReport:
     dry_run: bool = False
 
 
-class Catalog(Discovery):
+class Catalog(Operating):
     """A catalog of segments and their schemas, kept in one Delta table.
 
     Open one with `Catalog.open`. Calls from many threads are welcome: publishes that wait at the
@@ -112,6 +116,12 @@ class Catalog(Discovery):
         )
         self._dropper = Dropper(self._writer, opened.segment_buckets, surroundings)
         self._completer = Completer(self._writer, opened.segment_buckets, surroundings)
+        self._counters = Counters()
+        committer = Committer(self._writer, opened.segment_buckets, surroundings, self._counters)
+        self._keeper = Keeper(committer)
+        self._operations = Operations(
+            committer, self._queue, self._frames, self._caches, self._writing
+        )
 
     @classmethod
     def open(
@@ -214,6 +224,7 @@ class Catalog(Discovery):
         segments: Iterable[Segment] | DataFrame,
         *,
         on_existing: str = "refuse",
+        wait: bool = False,
         actor: str | None = None,
         reason: str = "",
         deadline: float | None = None,
@@ -228,6 +239,7 @@ class Catalog(Discovery):
                 them in the data at the location.
             on_existing: what to do about ids that are there with other content: "refuse" the whole
                 publish, "skip" them, or "replace" them. The same content again is no change.
+            wait: return when the caches of this catalog have reached the version.
             actor: who publishes.
             reason: why; both stand in the commit's user metadata.
             deadline: seconds to wait for others before giving up.
@@ -238,8 +250,14 @@ class Catalog(Discovery):
         caller = self._caller(actor, reason)
         until = self._deadline(deadline)
         if isinstance(segments, DataFrame):
-            return self._frames.publish(segments, caller, mode, until, progress)
-        batch = batch_of(segments, caller)
+            result = self._frames.publish(segments, caller, mode, until, progress)
+        else:
+            result = self._publish_listed(batch_of(segments, caller), mode, until)
+        if wait:
+            self._caches.wait_for(result.version)
+        return result
+
+    def _publish_listed(self, batch: Batch, mode: OnExisting, until: Deadline) -> PublishResult:
         if not batch.segments:
             return PublishResult(self._store.head().version, "", (), 0, 0)
         result = self._queue.submit(PublishRequest(self._publisher, batch, until, mode))
@@ -404,6 +422,14 @@ class Catalog(Discovery):
             check_actor("reason", reason),
             self._run_id,
         )
+
+    def _asking(self, actor: str | None, reason: str, deadline: float | None) -> Request:
+        return Request(self._caller(actor, reason), self._deadline(deadline))
+
+    def _writing(self, actor: str | None, reason: str, deadline: float | None) -> Request:
+        """The same for calls on an operation, which may be held for longer than it is open."""
+        self._check_writable()
+        return self._asking(actor, reason, deadline)
 
     def _errand(
         self, actor: str | None, reason: str, deadline: float | None, progress: Progress

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 import pyarrow as pa
 
 from catalog.errors import InvalidInput
 from catalog.model import Caller, DropResult, Kind, check_datasource, check_segment_id, micros
+from catalog.operations.reading import claimed, claims_on, staged_parts, standing_claims
+from catalog.operations.rows import ABSENT, AFTER
 from catalog.rows import key_table, segment_bucket
 from catalog.table.layout import bucket_of
 from catalog.table.location import literal
-from catalog.table.statements import Statement, bounds_clause, delete_keys, partitions_clause
-from catalog.table.writer import Writer
+from catalog.table.statements import (
+    Claims,
+    Statement,
+    bounds_clause,
+    bounds_with_claims,
+    delete_keys,
+    delete_where,
+    partitions_clause,
+    with_claims,
+)
+from catalog.table.writer import Executed, RefusedByCheck, Writer
 from catalog.waiting import Deadline, Surroundings
 
 
@@ -31,14 +43,20 @@ class Selection:
     ends_at: datetime | None = None
     seen: Mapping[str, str] | None = None
 
+    def buckets(self, buckets: int) -> Sequence[int]:
+        """The buckets to look in; not for ids."""
+        return range(buckets) if self.datasource is None else [bucket_of(self.datasource, buckets)]
+
+    @property
+    def of_datasource(self) -> str:
+        """The condition on the datasource alone."""
+        return "true" if self.datasource is None else f"t.datasource = {literal(self.datasource)}"
+
     def where(self, buckets: int) -> str:
         """The condition on the table `t`, its partitions as literals; not for ids."""
-        chosen = (
-            range(buckets) if self.datasource is None else [bucket_of(self.datasource, buckets)]
-        )
+        chosen = self.buckets(buckets)
         conditions = [f"({partitions_clause((Kind.SEGMENT.value, b) for b in chosen)})"]
-        if self.datasource is not None:
-            conditions.append(f"t.datasource = {literal(self.datasource)}")
+        conditions.append(self.of_datasource)
         if self.starts_at is not None:
             conditions.append(f"t.starts_at >= timestamp_micros({micros(self.starts_at)})")
         if self.ends_at is not None:
@@ -126,13 +144,7 @@ class Dropper:
         if selection.ids == ():
             return DropResult(store.head().version, "", 0)
         commit_id = self._surroundings.new_id()
-        executed = self._writer.commit(
-            lambda _: self._statement(selection),
-            commit_id,
-            "drop",
-            lambda: [caller],
-            deadline,
-        )
+        executed = self._commit(selection, commit_id, caller, deadline)
         if executed.version is None:
             dropped, version, commit_id = 0, store.head().version, ""
         else:
@@ -150,15 +162,69 @@ class Dropper:
             retries=executed.retries,
         )
 
-    def _statement(self, selection: Selection) -> Statement:
+    def _commit(
+        self, selection: Selection, commit_id: str, caller: Caller, deadline: Deadline
+    ) -> Executed:
+        """Commits, past operations that are decided or touch nothing of the selection."""
+        harmless = Claims()
+        while True:
+            try:
+                return self._writer.commit(
+                    partial(self._statement, selection, harmless),
+                    commit_id,
+                    "drop",
+                    lambda: [caller],
+                    deadline,
+                )
+            except RefusedByCheck as refusal:
+                harmless = self._respect(selection, harmless)
+                deadline.check(f"operations that claim {refusal.key}")
+
+    def _respect(self, selection: Selection, claims: Claims) -> Claims:
+        """Raises if an undecided operation claims what would be dropped."""
+        store = self._writer.store
+        version = store.head().version
+        if selection.ids is not None:
+            standing = claims_on(store, selection.ids, (), self._buckets, version)
+            harmless = claims.harmless
+        else:
+            buckets = selection.buckets(self._buckets)
+            pinned = store.pinned(version)
+            # A key that waits for the outcome of a ready operation may be there any moment.
+            selected = store.session.sql(
+                f"SELECT t.kind AS target, t.bucket, t.key FROM {pinned} AS t "
+                f"WHERE {selection.where(self._buckets)} UNION ALL "
+                f"SELECT t.target, t.bucket, t.key FROM {pinned} AS t "
+                f"WHERE t.kind = 'staged' AND t.bucket IN ({', '.join(map(str, buckets))}) "
+                f"AND t.base = '{AFTER}' AND {selection.of_datasource}"
+            )
+            standing = standing_claims(store, selected, buckets, version)
+            # Claimed, but not among what would be dropped; a part's rows never change.
+            harmless = staged_parts(store, version, buckets)
+        if standing.exclusive:
+            raise claimed(standing.exclusive)
+        return replace(standing.ignoring(claims), harmless=harmless)
+
+    def _statement(self, selection: Selection, claims: Claims, uncertain: bool) -> Statement:
         store = self._writer.store
         if selection.ids is None:
+            partitions = with_claims(
+                (Kind.SEGMENT.value, bucket) for bucket in selection.buckets(self._buckets)
+            )
+            refused = f"t.target = 'segment' AND t.base <> '{ABSENT}' AND {claims.standing}"
+            refused += f" AND {selection.of_datasource}"
             where = selection.where(self._buckets)
-            return Statement("drop", lambda _: f"DELETE FROM {store.relation} AS t WHERE {where}")
+            return Statement("drop", delete_where(store.relation, partitions, where, refused))
         partitions, bounds = self._reach(selection.ids)
         source = store.session.createDataFrame(self._keys(selection))
         same_commit = selection.seen is not None
-        sql = delete_keys(store.relation, partitions, bounds, same_commit)
+        sql = delete_keys(
+            store.relation,
+            with_claims(partitions),
+            bounds_with_claims(bounds),
+            same_commit,
+            claims,
+        )
         return Statement("drop", sql, source)
 
     def _keys(self, selection: Selection) -> pa.Table:

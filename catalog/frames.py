@@ -19,10 +19,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 AsOf = int | datetime | None
+Epoch = int | None
+# The other kinds are how operations come about; nobody is to see what is only staged.
+_VISIBLE = "kind IN ('schema', 'retired', 'segment', 'object')"
 
 
 class Frames(ABC):
-    """What `Catalog` shows as frames. A frame stays at the version at which it was made."""
+    """What `Catalog` shows as frames. A frame stays at the version at which it was made.
+
+    `as_of` is a version or a time; `as_of_epoch` stands for the last version before the stable
+    epoch went past it.
+    """
 
     _spark: SparkSession
     _store: Store
@@ -54,10 +61,13 @@ class Frames(ABC):
         )
 
     def changes(self, after: int, until: int | None = None) -> DataFrame:
-        """What was added, removed and changed after one version, up to another or the newest."""
+        """What was added, removed and changed after one version, up to another or the newest.
+
+        What operations prepare is in it from the version on at which it is visible.
+        """
         return (
             self._feed(after, until)
-            .where("_change_type <> 'update_preimage'")
+            .where(f"_change_type <> 'update_preimage' AND {_VISIBLE}")
             .selectExpr(
                 "_commit_version AS version",
                 "_commit_timestamp AS changed_at",
@@ -97,47 +107,67 @@ class Frames(ABC):
         """Recorded runs of jobs, one row each; none if no job has run yet."""
         return self._run_log.frame(self._spark)
 
-    def schemas(self, as_of: AsOf = None) -> DataFrame:
+    def schemas(self, as_of: AsOf = None, *, as_of_epoch: Epoch = None) -> DataFrame:
         """Live schemas, now or as of a version or a time; the frame is pinned to that version."""
-        return self._view("schemas", as_of)
+        return self._view("schemas", as_of, as_of_epoch)
 
-    def schema_columns(self, as_of: AsOf = None) -> DataFrame:
+    def schema_columns(self, as_of: AsOf = None, *, as_of_epoch: Epoch = None) -> DataFrame:
         """Columns of live schemas, nested ones by path."""
-        return self._view("schema_columns", as_of)
+        return self._view("schema_columns", as_of, as_of_epoch)
 
-    def segments(self, as_of: AsOf = None) -> DataFrame:
+    def segments(self, as_of: AsOf = None, *, as_of_epoch: Epoch = None) -> DataFrame:
         """Segments, now or as of a version or a time."""
-        return self._view("segments", as_of)
+        return self._view("segments", as_of, as_of_epoch)
 
-    def segments_without_schema(self, as_of: AsOf = None) -> DataFrame:
+    def segments_without_schema(
+        self, as_of: AsOf = None, *, as_of_epoch: int | None = None
+    ) -> DataFrame:
         """Segments whose schema is not known yet, with what was wrong where one was looked for."""
-        return self._view("segments_without_schema", as_of)
+        return self._view("segments_without_schema", as_of, as_of_epoch)
 
-    def segment_schemas(self, as_of: AsOf = None) -> DataFrame:
+    def segment_schemas(self, as_of: AsOf = None, *, as_of_epoch: Epoch = None) -> DataFrame:
         """Segments with the definitions of their schemas."""
-        return self._view("segment_schemas", as_of)
+        return self._view("segment_schemas", as_of, as_of_epoch)
 
-    def datasources(self, as_of: AsOf = None) -> DataFrame:
+    def datasources(self, as_of: AsOf = None, *, as_of_epoch: Epoch = None) -> DataFrame:
         """Datasources with counts of segments, schemas and rows."""
-        return self._view("datasources", as_of)
+        return self._view("datasources", as_of, as_of_epoch)
 
-    def datasource_columns(self, as_of: AsOf = None) -> DataFrame:
+    def datasource_columns(
+        self, as_of: AsOf = None, *, as_of_epoch: int | None = None
+    ) -> DataFrame:
         """Columns of datasources, over all schemas that their segments have."""
-        return self._view("datasource_columns", as_of)
+        return self._view("datasource_columns", as_of, as_of_epoch)
 
-    def orphan_schemas(self, as_of: AsOf = None) -> DataFrame:
+    def orphan_schemas(self, as_of: AsOf = None, *, as_of_epoch: Epoch = None) -> DataFrame:
         """Live schemas that nothing refers to."""
-        return self._view("orphan_schemas", as_of)
+        return self._view("orphan_schemas", as_of, as_of_epoch)
 
-    def retired_schemas(self, as_of: AsOf = None) -> DataFrame:
+    def retired_schemas(self, as_of: AsOf = None, *, as_of_epoch: Epoch = None) -> DataFrame:
         """Schemas on their way out."""
-        return self._view("retired_schemas", as_of)
+        return self._view("retired_schemas", as_of, as_of_epoch)
+
+    def objects(self, as_of: AsOf = None, *, as_of_epoch: Epoch = None) -> DataFrame:
+        """Objects with their bodies and links, now or as of a version or a time."""
+        return self._view("objects", as_of, as_of_epoch)
+
+    def object_links(self, as_of: AsOf = None, *, as_of_epoch: Epoch = None) -> DataFrame:
+        """Links between objects, one row each."""
+        return self._view("object_links", as_of, as_of_epoch)
+
+    def operations(self, as_of: AsOf = None, *, as_of_epoch: Epoch = None) -> DataFrame:
+        """Operations with their states, parts and leases; age and expiry are those of now."""
+        return self._view("operations", as_of, as_of_epoch)
+
+    def claims(self, as_of: AsOf = None, *, as_of_epoch: Epoch = None) -> DataFrame:
+        """What operations that are open or ready claim, one row for each key and part."""
+        return self._view("claims", as_of, as_of_epoch)
 
     def create_views(self, prefix: str = "") -> list[str]:
         """Makes the views available to SQL and returns their names.
 
         For a path they are temporary views of the given session; in a schema they are persistent,
-        and exist since its creation.
+        and exist since its creation. A catalog of an older layout has some only after `upgrade`.
         """
         if self.location.path is None:
             self._check_writable()
@@ -176,6 +206,7 @@ class Frames(ABC):
                 after=after,
             ) from error
 
-    def _view(self, name: str, as_of: AsOf) -> DataFrame:
-        version = self._store.version_as_of(as_of)
-        return self._spark.sql(views.query(name, self._store.pinned(version)))
+    def _view(self, name: str, as_of: AsOf, epoch: int | None = None) -> DataFrame:
+        version = self._store.version_as_of(as_of, epoch)
+        pinned = self._store.pinned(version)
+        return self._spark.sql(views.query_at(self._spark, name, pinned))

@@ -56,12 +56,16 @@ class Inquiry(Frames):
         """The catalog in figures, at the newest version or another."""
         return stats_of(self._store, self._store.version_as_of(version))
 
-    def schema(self, beginning: str, as_of: AsOf = None) -> Schema:
+    def schema(
+        self, beginning: str, as_of: AsOf = None, *, as_of_epoch: int | None = None
+    ) -> Schema:
         """The schema with this fingerprint, or with any unique beginning of it.
 
         A whole fingerprint is looked up in memory first; callers that have to wait share a load.
         """
         wanted = beginning.lower()
+        if as_of_epoch is not None:
+            as_of = self._store.version_as_of(as_of, as_of_epoch)
         if len(wanted) == MAX_DIGITS:
             name = resolve_prefix(wanted, [wanted])
             return self._registry.many([name], lambda missing: self._payloads(missing, as_of))[name]
@@ -79,6 +83,7 @@ class Inquiry(Frames):
         *,
         schema: Schema | str | StructType | None = None,
         as_of: AsOf = None,
+        as_of_epoch: int | None = None,
         where: Where = None,
         policy: str = Policy.STRICT,
         on_loss: str = OnLoss.REFUSE,
@@ -97,6 +102,7 @@ class Inquiry(Frames):
                 a definition. If not given, the merge of all schemas of the datasource. Columns that
                 it lacks are left out.
             as_of: the catalog as of a version or a time.
+            as_of_epoch: the catalog as of the last version before the stable epoch went past this.
             where: only segments that overlap an interval `(from, until)`, or that fulfil a
                 condition on the columns of the view `segments`. Rows are chosen by `.where` on the
                 frame; that reaches the files.
@@ -111,10 +117,11 @@ class Inquiry(Frames):
             SchemaConflict: The schemas do not merge and the policy is strict.
             Unreadable: A segment has no location, no schema, or a format that is not known.
         """
-        wanted = self._definition(schema, as_of) if isinstance(schema, str) else schema
+        version = self._store.version_as_of(as_of, as_of_epoch)
+        wanted = self._definition(schema, version) if isinstance(schema, str) else schema
         request = Request(
             datasource,
-            self._store.version_as_of(as_of),
+            version,
             None if wanted is None else Schema.of(wanted),
             where,
             chosen(Policy, "policy", policy),
@@ -127,14 +134,19 @@ class Inquiry(Frames):
         return reader.read(request)
 
     def datasource_schema(
-        self, datasource: str, *, as_of: AsOf = None, policy: str = Policy.STRICT
+        self,
+        datasource: str,
+        *,
+        as_of: AsOf = None,
+        as_of_epoch: int | None = None,
+        policy: str = Policy.STRICT,
     ) -> DatasourceSchema:
         """The merge of the schemas of a datasource's segments, with where each column is from.
 
         For repeated questions there is the same on a cache.
         """
         condition = of_datasource(datasource, self._opened.segment_buckets)
-        version = self._store.version_as_of(as_of)
+        version = self._store.version_as_of(as_of, as_of_epoch)
         found = self._combined(version, policy, condition)
         if not found:
             raise NotInSnapshot(
@@ -144,12 +156,18 @@ class Inquiry(Frames):
             )
         return found[0]
 
-    def datasource_schemas(self, as_of: AsOf = None, policy: str = Policy.STRICT) -> DataFrame:
+    def datasource_schemas(
+        self,
+        as_of: AsOf = None,
+        policy: str = Policy.STRICT,
+        *,
+        as_of_epoch: int | None = None,
+    ) -> DataFrame:
         """The schemas of all datasources as a frame, each the merge of its segments' schemas.
 
         Columns: datasource, fingerprint, ddl, num_columns, num_schemas, num_segments and conflicts.
         """
-        version = self._store.version_as_of(as_of)
+        version = self._store.version_as_of(as_of, as_of_epoch)
         return frame_of(self._spark, self._combined(version, policy))
 
     def verify(

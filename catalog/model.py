@@ -29,6 +29,13 @@ class Kind(StrEnum):
     SCHEMA = "schema"
     RETIRED = "retired"
     SEGMENT = "segment"
+    OBJECT = "object"
+    OPERATION = "operation"
+    PART = "part"
+    STAGED = "staged"
+    EPOCH = "epoch"
+    # One row that every change of objects touches, so that nobody misses a link.
+    GUARD = "guard"
 
 
 class State(StrEnum):
@@ -269,10 +276,10 @@ class Caller:
     actor: str
     reason: str = ""
     run_id: str = ""
-    figures: Mapping[str, int] = field(default_factory=dict)
+    figures: Mapping[str, int | str] = field(default_factory=dict)
 
-    def counting(self, **figures: int) -> Caller:
-        """The same caller with figures of what it asked for."""
+    def counting(self, **figures: int | str) -> Caller:
+        """The same caller with figures of what it asked for, or the name of it."""
         return replace(self, figures=figures)
 
     def told(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +14,7 @@ from catalog.model import (
 )
 from catalog.schema import Schema
 from catalog.table.layout import SCHEMA_BUCKETS, bucket_of
+from catalog.table.statements import DATASOURCE
 
 TIME: pa.DataType = pa.timestamp("us", tz="UTC")
 
@@ -38,6 +39,22 @@ _ENTRY_COLUMNS: list[tuple[str, pa.DataType]] = [
     ("changed_by", pa.string()),
 ]
 ENTRY = pa.schema(_ENTRY_COLUMNS)
+# What rows of operations have besides.
+_PREPARED_COLUMNS: list[tuple[str, pa.DataType]] = [
+    ("target", pa.string()),
+    ("operation", pa.string()),
+    ("part", pa.int32()),
+    ("action", pa.string()),
+    ("base", pa.string()),
+]
+# What the source of a general commit has: see `table/changes.py`.
+_CHANGE_COLUMNS: list[tuple[str, pa.DataType]] = [
+    ("change", pa.string()),
+    ("seen", pa.string()),
+    ("fresh", pa.bool_()),
+    ("shared", pa.bool_()),
+]
+CHANGE_ENTRY = pa.schema(_ENTRY_COLUMNS + _PREPARED_COLUMNS + _CHANGE_COLUMNS)
 
 # The text that `Segment.digest` hashes, in SQL, for rows that never pass through Python objects.
 _TEXT = (
@@ -114,6 +131,32 @@ def entry_table(
     for name, value in same.items():
         columns[name] = pa.repeat(pa.scalar(value, ENTRY.field(name).type), n + m)
     return pa.table({name: columns[name] for name in ENTRY.names}, schema=ENTRY)
+
+
+def datasource_table(datasources: Iterable[str], buckets: int) -> pa.Table:
+    """Rows that ask whether somebody claims these datasources; they are never written."""
+    names = sorted(datasources)
+    columns: dict[str, Any] = dict.fromkeys(ENTRY.names, [None] * len(names))
+    columns["kind"] = [DATASOURCE] * len(names)
+    columns["bucket"] = [bucket_of(name, buckets) for name in names]
+    columns["key"] = names
+    return pa.table(columns, schema=ENTRY)
+
+
+def claimable(segment_ids: Iterable[str], datasources: Iterable[str], buckets: int) -> pa.Table:
+    """What claims on these segments and datasources are found by: target, bucket and key."""
+    ids, names = list(segment_ids), sorted(datasources)
+    return pa.table(
+        {
+            "target": pa.array([Kind.SEGMENT.value] * len(ids) + [DATASOURCE] * len(names)),
+            "bucket": pa.array(
+                [segment_bucket(key, buckets) for key in ids]
+                + [bucket_of(name, buckets) for name in names],
+                pa.int32(),
+            ),
+            "key": pa.array(ids + names, pa.string()),
+        }
+    )
 
 
 def key_table(kind: Kind, keys: Mapping[str, tuple[int, str | None]]) -> pa.Table:

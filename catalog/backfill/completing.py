@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import functions as F
 
 from catalog.backfill.waiting import Completion
-from catalog.model import Caller, State
+from catalog.model import Caller, Kind, State
+from catalog.operations.reading import claims_on
 from catalog.publish.batch import GroupPlan, batch_of, collision, plan_group
 from catalog.publish.group import BULK, written_segments
 from catalog.rows import DIGEST_SQL, entry_table
-from catalog.table.statements import Statement, complete_segments
+from catalog.table.statements import Claims, Statement, complete_segments
 from catalog.table.writer import Executed, RefusedByCheck, Writer
 from catalog.waiting import Deadline, Surroundings
 
@@ -25,8 +27,8 @@ VERB = "backfill"
 class Completed:
     """What became of some completions.
 
-    `version` is one at which every segment that was not stored is known to be gone, replaced or
-    to have a schema from somebody else.
+    `version` is one at which every segment that was not stored is known to be gone, replaced,
+    claimed by an operation or to have a schema from somebody else.
     """
 
     version: int
@@ -46,23 +48,37 @@ class Completer:
         self, completions: Sequence[Completion], caller: Caller, deadline: Deadline
     ) -> Completed:
         """Stores what was found, for segments that are still as they were seen."""
-        batch = batch_of((each.segment for each in completions), caller)
-        plan = plan_group([batch], {})
-        commit_id = self._surroundings.new_id()
-        try:
-            executed = self._writer.commit(
-                lambda _: self._statement(plan, completions, caller, commit_id),
-                commit_id,
-                VERB,
-                lambda: [batch.caller],
-                deadline,
-            )
-        except RefusedByCheck as refusal:
-            raise collision(refusal.key) from refusal
-        return self._outcome(executed, commit_id, batch.segments.keys())
+        claims = Claims()
+        while completions:
+            batch = batch_of((each.segment for each in completions), caller)
+            plan = plan_group([batch], {})
+            commit_id = self._surroundings.new_id()
+            make = partial(self._statement, plan, completions, caller, claims, commit_id)
+            try:
+                executed = self._writer.commit(
+                    make, commit_id, VERB, partial(_only, batch.caller), deadline
+                )
+            except RefusedByCheck as refusal:
+                if refusal.kind != Kind.STAGED:
+                    raise collision(refusal.key) from refusal
+                deadline.check("operations on the same segments")
+                standing = claims_on(self._writer.store, plan.segments, (), self._buckets)
+                claims = standing.ignoring(claims)
+                # What an operation is about to change is left to it; a later backfill looks again.
+                taken = {claim.key for claim in standing.exclusive}
+                completions = [each for each in completions if each.segment.id not in taken]
+            else:
+                return self._outcome(executed, commit_id, batch.segments.keys())
+        return Completed(self._writer.store.head().version, frozenset())
 
     def _statement(
-        self, plan: GroupPlan, completions: Sequence[Completion], caller: Caller, commit_id: str
+        self,
+        plan: GroupPlan,
+        completions: Sequence[Completion],
+        caller: Caller,
+        claims: Claims,
+        commit_id: str,
+        uncertain: bool,
     ) -> Statement:
         store = self._writer.store
         bulk = len(plan.segments) >= BULK
@@ -78,7 +94,9 @@ class Completer:
         source = store.session.createDataFrame(_with_troubles(rows, completions))
         if bulk:
             source = source.withColumn("digest", F.expr(f"coalesce(digest, {DIGEST_SQL})"))
-        sql = complete_segments(store.relation, plan.partitions(self._buckets), plan.bounds())
+        sql = complete_segments(
+            store.relation, plan.partitions(self._buckets), plan.bounds(), claims
+        )
         return Statement(VERB, sql, source, bulk=bulk)
 
     def _outcome(self, executed: Executed, commit_id: str, keys: Collection[str]) -> Completed:
@@ -93,6 +111,10 @@ class Completer:
             return Completed(version, frozenset(keys), executed.retries)
         _, stored = written_segments(self._writer, version)
         return Completed(version, frozenset(stored), executed.retries)
+
+
+def _only(caller: Caller) -> list[Caller]:
+    return [caller]
 
 
 def _with_troubles(rows: pa.Table, completions: Sequence[Completion]) -> pa.Table:

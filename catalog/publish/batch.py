@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from catalog.errors import DuplicateSegment, FingerprintCollision, InvalidInput, SegmentConflict
 from catalog.model import Caller, Kind, Segment, micros
-from catalog.rows import schema_bucket, segment_bucket
+from catalog.rows import schema_bucket
 from catalog.schema import Schema
-from catalog.table.statements import Bounds, Partition
+from catalog.table.layout import bucket_of
+from catalog.table.statements import Bounds, Partition, bounds_with_claims, with_claims
 
 
 @dataclass(frozen=True)
@@ -109,19 +110,27 @@ class GroupPlan:
     schemas: Mapping[str, tuple[Schema, str]]
     owner: Mapping[str, int]
 
+    @property
+    def datasources(self) -> set[str]:
+        """The datasources of the segments."""
+        return {segment.datasource for segment in self.segments.values()}
+
     def partitions(self, buckets: int) -> set[Partition]:
-        """The partitions that the publish reads: those of its segments and of their schemas."""
-        datasources = {segment.datasource for segment in self.segments.values()}
-        return {
-            *((Kind.SEGMENT.value, segment_bucket(f"{name}/", buckets)) for name in datasources),
-            *((Kind.SCHEMA.value, schema_bucket(fingerprint)) for fingerprint in self.schemas),
-        }
+        """The partitions that the publish reads: of its segments, of claims, of the schemas."""
+        return with_claims(
+            {
+                *((Kind.SEGMENT.value, bucket_of(name, buckets)) for name in self.datasources),
+                *((Kind.SCHEMA.value, schema_bucket(fingerprint)) for fingerprint in self.schemas),
+            }
+        )
 
     def bounds(self) -> Bounds:
         """The lowest and highest key for each kind."""
         keys = {Kind.SCHEMA.value: self.schemas.keys(), Kind.SEGMENT.value: self.segments.keys()}
         # Segments whose schemas are not known bring none.
-        return {kind: (min(some), max(some)) for kind, some in keys.items() if some}
+        return bounds_with_claims(
+            {kind: (min(some), max(some)) for kind, some in keys.items() if some}
+        )
 
 
 def plan_group(batches: Sequence[Batch], known: Mapping[str, Known]) -> GroupPlan:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,6 +13,7 @@ from pyspark.sql import types as T
 
 from catalog.errors import InvalidInput
 from catalog.model import Caller, Kind, OnExisting, PublishResult, micros
+from catalog.operations.reading import claimed, standing_claims
 from catalog.progress import Progress, Step, silent
 from catalog.publish.batch import collision, conflict
 from catalog.publish.group import FIRST_REFUSAL
@@ -20,12 +23,15 @@ from catalog.table.queue import CommitQueue
 from catalog.table.staging import Staging
 from catalog.table.statements import (
     CONTRADICTS,
+    Claims,
     Refuse,
     Statement,
     bounds_clause,
+    bounds_with_claims,
     insert_missing,
     insert_or_replace,
     partitions_clause,
+    with_claims,
 )
 from catalog.table.writer import Executed, RefusedByCheck, Writer
 from catalog.waiting import Deadline, Surroundings
@@ -139,25 +145,55 @@ class FramePublisher:
         progress: Progress = silent,
     ) -> PublishResult:
         """Publishes all rows of a frame or none; the modes are those of `Catalog.publish`."""
-        rows = normalised(frame)
-        name = self._surroundings.new_id()
-        try:
-            progress(Step("publish: describe and stage", 0, 3))
-            self._stagings.alone(
-                lambda: self._staging.write(rows, name, self._buckets, deadline), deadline
-            )
-            self._surroundings.at("publish.staged")
-            progress(Step("publish: check", 1, 3))
-            batch = check_staged(self._staging, name)
+        with self.described(frame, deadline, progress, "publish") as batch:
             if batch is None:
                 return PublishResult(self._writer.store.head().version, "", (), 0, 0)
-            progress(Step("publish: commit", 2, 3))
             counted = caller.counting(segments=batch.segments)
             return self._commits.alone(
                 lambda: self._publish(batch, counted, mode, deadline), deadline
             )
+
+    @contextmanager
+    def described(
+        self, frame: DataFrame, deadline: Deadline, progress: Progress, verb: str
+    ) -> Iterator[StagedBatch | None]:
+        """The rows of a frame, checked and kept until the end; none if there are no rows."""
+        rows = normalised(frame)
+        name = self._surroundings.new_id()
+        try:
+            progress(Step(f"{verb}: describe and stage", 0, 3))
+            self._stagings.alone(
+                lambda: self._staging.write(rows, name, self._buckets, deadline), deadline
+            )
+            self._surroundings.at(f"{verb}.staged")
+            progress(Step(f"{verb}: check", 1, 3))
+            batch = check_staged(self._staging, name)
+            if batch is not None:
+                progress(Step(f"{verb}: commit", 2, 3))
+            yield batch
         finally:
             self._discard(name)
+
+    def entries(self, batch: StagedBatch, commit_id: str, actor: str) -> DataFrame:
+        """The rows of a batch as a commit writes them: every schema and every segment once."""
+        now = f"timestamp_micros({micros(self._surroundings.clock())})"
+        rows = self._writer.store.session.sql(
+            f"SELECT kind, bucket, key, {literal(commit_id)} AS commit_id, 1L AS revision, "
+            "fingerprint, digest, datasource, num_rows, size_bytes, location, starts_at, ends_at, "
+            f"CAST(NULL AS STRING) AS state, payload, {now} AS published_at, {now} AS changed_at, "
+            f"{literal(actor)} AS changed_by FROM {self._staging.rows(batch.name)}"
+        )
+        schemas = rows.where("kind = 'schema'").dropDuplicates(["key"])
+        segments = rows.where("kind = 'segment'")
+        # An insert-only MERGE would insert a repeated row twice.
+        return schemas.union(segments.dropDuplicates(["key"]) if batch.repeated else segments)
+
+    def datasources(self, batch: StagedBatch) -> DataFrame:
+        """The datasources of a batch: bucket and key, which is the name."""
+        return self._writer.store.session.sql(
+            f"SELECT DISTINCT bucket, datasource AS key FROM {self._staging.rows(batch.name)} "
+            "WHERE kind = 'segment'"
+        )
 
     def sweep(self, deadline: Deadline) -> None:
         """Clears away what others staged long ago and left."""
@@ -177,16 +213,22 @@ class FramePublisher:
         commit_id = self._surroundings.new_id()
         refuse = FIRST_REFUSAL[mode]
         replacing = False
+        claims = Claims()
         while True:
+            chosen = None if replacing else refuse
             try:
                 executed = self._writer.commit(
-                    partial(self._merge, batch, caller, None if replacing else refuse, commit_id),
+                    partial(self._merge, batch, caller, chosen, claims, commit_id),
                     commit_id,
                     "publish",
                     lambda: [caller],
                     deadline,
                 )
             except RefusedByCheck as refusal:
+                if refusal.kind == Kind.STAGED:
+                    claims = self._respect(batch, claims)
+                    deadline.check("a quiet moment")
+                    continue
                 if refusal.kind != Kind.SEGMENT:
                     raise collision(refusal.key) from refusal
                 version = self._writer.store.find_commit(commit_id)
@@ -209,27 +251,34 @@ class FramePublisher:
         batch: StagedBatch,
         caller: Caller,
         refuse: Refuse | None,
+        claims: Claims,
         commit_id: str,
         uncertain: bool,
     ) -> Statement:
         """The statement that inserts, or without anything to refuse, also replaces."""
         store = self._writer.store
-        now = f"timestamp_micros({micros(self._surroundings.clock())})"
-        rows = store.session.sql(
-            f"SELECT kind, bucket, key, {literal(commit_id)} AS commit_id, 1L AS revision, "
-            "fingerprint, digest, datasource, num_rows, size_bytes, location, starts_at, ends_at, "
-            f"CAST(NULL AS STRING) AS state, payload, {now} AS published_at, {now} AS changed_at, "
-            f"{literal(caller.actor)} AS changed_by FROM {self._staging.rows(batch.name)}"
-        )
-        schemas = rows.where("kind = 'schema'").dropDuplicates(["key"])
-        segments = rows.where("kind = 'segment'")
-        # An insert-only MERGE would insert a repeated row twice.
-        source = schemas.union(segments.dropDuplicates(["key"]) if batch.repeated else segments)
+        asked = self.datasources(batch).selectExpr("'datasource' AS kind", "bucket", "key")
+        source = self.entries(batch, commit_id, caller.actor)
+        source = source.unionByName(asked, allowMissingColumns=True)
+        partitions, bounds = with_claims(batch.partitions), bounds_with_claims(batch.bounds)
         if refuse is None:
-            sql = insert_or_replace(store.relation, batch.partitions, batch.bounds)
+            sql = insert_or_replace(store.relation, partitions, bounds, claims)
         else:
-            sql = insert_missing(store.relation, batch.partitions, batch.bounds, refuse)
+            sql = insert_missing(store.relation, partitions, bounds, refuse, claims)
         return Statement("publish", sql, source, bulk=True)
+
+    def _respect(self, batch: StagedBatch, claims: Claims) -> Claims:
+        """Raises if an undecided operation claims some of the batch; else which are decided."""
+        segments = self._writer.store.session.sql(
+            f"SELECT kind AS target, bucket, key FROM {self._staging.rows(batch.name)} "
+            "WHERE kind = 'segment'"
+        )
+        asked = self.datasources(batch).selectExpr("'datasource' AS target", "bucket", "key")
+        buckets = [bucket for kind, bucket in batch.partitions if kind == Kind.SEGMENT]
+        standing = standing_claims(self._writer.store, segments.union(asked), buckets)
+        if standing.exclusive:
+            raise claimed(standing.exclusive)
+        return standing.ignoring(claims)
 
     def _raise_conflict(self, batch: StagedBatch) -> None:
         """Names the segments that differ; returns if they are gone again."""

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pyarrow as pa
 from pyspark.sql import functions as F
 
 from catalog.model import Caller, Kind, OnExisting, PublishResult
+from catalog.operations.reading import claimed, claims_on
 from catalog.publish.batch import Batch, GroupPlan, Known, collision, plan_group
-from catalog.rows import DIGEST_SQL, entry_table, key_table, segment_bucket
+from catalog.rows import (
+    DIGEST_SQL,
+    datasource_table,
+    entry_table,
+    key_table,
+    segment_bucket,
+)
 from catalog.table.queue import Request
 from catalog.table.statements import (
+    DATASOURCE,
+    Claims,
     Refuse,
     Statement,
     bounds_clause,
@@ -74,6 +84,7 @@ class _Round:
         self._deadline = Together([request.deadline for request in requests])
         self._refuse = FIRST_REFUSAL[self._mode]
         self._replacing = False
+        self._claims = Claims()
         self._known: dict[str, Known] = {}
         self._known_version: int | None = None
         self._members: list[PublishRequest] = []
@@ -88,6 +99,9 @@ class _Round:
             except _NobodyLeft:
                 return
             except RefusedByCheck as refusal:
+                if refusal.kind == Kind.STAGED:
+                    self._respect_claims()
+                    continue
                 if refusal.kind != Kind.SEGMENT:
                     self._refuse_collision(refusal.key)
                     return
@@ -133,10 +147,11 @@ class _Round:
         )
         partitions, bounds = plan.partitions(self._buckets), plan.bounds()
         if self._replacing:
-            sql = insert_or_replace(store.relation, partitions, bounds)
+            sql = insert_or_replace(store.relation, partitions, bounds, self._claims)
         else:
-            sql = insert_missing(store.relation, partitions, bounds, self._refuse)
-        source = store.session.createDataFrame(rows)
+            sql = insert_missing(store.relation, partitions, bounds, self._refuse, self._claims)
+        asked = datasource_table(plan.datasources, self._buckets)
+        source = store.session.createDataFrame(pa.concat_tables([rows, asked]))
         if bulk:
             source = source.withColumn("digest", F.expr(f"coalesce(digest, {DIGEST_SQL})"))
         return Statement("publish", sql, source, bulk=bulk)
@@ -148,6 +163,24 @@ class _Round:
         for request in self._members:
             if fingerprint in request.batch.schemas:
                 request.fail(collision(fingerprint))
+
+    def _respect_claims(self) -> None:
+        """Fails those who want what an undecided operation claims; learns which are decided."""
+        store, plan = self._writer.store, self._plan
+        with self._deadline.not_counting():
+            standing = claims_on(store, plan.segments, plan.datasources, self._buckets)
+        self._claims = standing.ignoring(self._claims)
+        for request in self._members:
+            batch = request.batch
+            datasources = {segment.datasource for segment in batch.segments.values()}
+            in_the_way = [
+                claim
+                for claim in standing.exclusive
+                if claim.key in (datasources if claim.target == DATASOURCE else batch.segments)
+            ]
+            if in_the_way:
+                request.fail(claimed(in_the_way))
+        self._deadline.check(_OTHERS)
 
     def _look_up(self) -> bool:
         """Learns which segments are there; true if they turn out to be from this very commit."""

@@ -16,7 +16,8 @@ from catalog.table import layout, runs
 from catalog.table.functions import FUNCTIONS, Function
 from catalog.table.layout import ColumnSpec
 from catalog.table.store import ENTRIES
-from catalog.table.views import VIEWS, View
+from catalog.table.view import View
+from catalog.table.views import VIEWS
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,22 @@ TYPES = {
     "attempts": "INT",
     "failed_since": "TIMESTAMP",
     "retry_at": "TIMESTAMP",
+    "object_id": "STRING",
+    "body": "STRING",
+    "links": "MAP<STRING, BIGINT>",
+    "target_revision": "BIGINT",
+    "operation_id": "STRING",
+    "parts": "INT",
+    "parts_staged": "BIGINT",
+    "claims": "BIGINT",
+    "epoch": "BIGINT",
+    "owner": "STRING",
+    "lease_until": "TIMESTAMP",
+    "expired": "BOOLEAN",
+    "age_seconds": "BIGINT",
+    "opened_at": "TIMESTAMP",
+    "shared": "BOOLEAN",
+    "waiting": "BIGINT",
 }
 
 _KEYS = {
@@ -80,6 +97,11 @@ _KEYS = {
     "datasource_columns": ("datasource", "path"),
     "orphan_schemas": ("fingerprint",),
     "retired_schemas": ("fingerprint",),
+    "objects": ("key",),
+    "object_links": ("key", "target"),
+    "operations": ("operation_id",),
+    "claims": ("target", "key", "operation_id", "part"),
+    "stable_epoch": ("epoch",),
 }
 
 RELATIONS = (
@@ -93,9 +115,17 @@ RELATIONS = (
         "segments", "||--o|", "segments_without_schema", "is, until it has a schema", "segment_id"
     ),
     Relation("segments", "||--||", "segment_schemas", "with its definition", "segment_id"),
+    Relation("schemas", "|o--o{", "objects", "describes", "fingerprint"),
+    Relation("objects", "||--o{", "object_links", "holds", "key"),
+    Relation("operations", "||--o{", "claims", "has, until it is decided", "operation_id"),
+    Relation("stable_epoch", "||..o{", "operations", "publishes, when it reaches their epochs"),
     Relation("entries", "||..o|", "schemas", "kind is schema"),
     Relation("entries", "||..o|", "retired_schemas", "kind is retired"),
     Relation("entries", "||..o|", "segments", "kind is segment"),
+    Relation("entries", "||..o|", "objects", "kind is object"),
+    Relation("entries", "||..o|", "operations", "kind is operation"),
+    Relation("entries", "||..o|", "claims", "kind is staged"),
+    Relation("entries", "|o..||", "stable_epoch", "kind is epoch"),
     Relation("runs", "|o..o{", "entries", "commits"),
 )
 
@@ -106,9 +136,11 @@ def entities() -> tuple[Entity, ...]:
         *(_entity(view) for view in VIEWS),
         Entity(
             ENTRIES,
-            "The table behind the views: schemas, retired schemas and segments, one row each",
+            "The table behind the views: schemas, retired schemas, segments, objects and "
+            "operations with their parts and staged changes, one row each",
             layout.COLUMNS,
-            ("kind", "key"),
+            # The last three tell staged changes of one row apart.
+            ("kind", "key", "target", "operation", "part"),
         ),
         Entity(
             runs.RUNS,

@@ -18,11 +18,20 @@ class ColumnSpec:
     comment: str
 
 
+# What layout 2 added, for the prepared changes of operations; null in all other rows.
+PREPARED_COLUMNS = (
+    ColumnSpec("target", "STRING", "Of a staged change: the kind of the row that it is for"),
+    ColumnSpec("operation", "STRING", "The operation that a staged change or a part belongs to"),
+    ColumnSpec("part", "INT", "The part of the operation, from 0"),
+    ColumnSpec("action", "STRING", "What a staged change does with the row that it is for"),
+    ColumnSpec("base", "STRING", "Commit id of that row when it was claimed, absent or after"),
+)
+
 # Keys come first, so that file statistics cover keys and never a payload.
-COLUMNS = (
-    ColumnSpec("kind", "STRING", "What the row is: schema, retired or segment"),
+ENTRY_COLUMNS = (
+    ColumnSpec("kind", "STRING", "What the row is: schema, retired, segment, object, …"),
     ColumnSpec("bucket", "INT", "Partition within the kind, a hash that follows from the key"),
-    ColumnSpec("key", "STRING", "Fingerprint of a schema, or id of a segment (datasource/name)"),
+    ColumnSpec("key", "STRING", "Fingerprint of a schema, id of a segment, key of an object, …"),
     ColumnSpec("commit_id", "STRING", "Random id of the commit that last changed the row"),
     ColumnSpec("revision", "BIGINT", "How often the row was changed, from 1"),
     ColumnSpec("fingerprint", "STRING", "The schema that the row is or refers to"),
@@ -43,10 +52,13 @@ COLUMNS = (
     ColumnSpec("changed_at", "TIMESTAMP", "When the row was last changed"),
     ColumnSpec("changed_by", "STRING", "Who changed it last"),
 )
+COLUMNS = (*ENTRY_COLUMNS, *PREPARED_COLUMNS)
 
 PARTITION_COLUMNS = ("kind", "bucket")
 SCHEMA_BUCKETS = 16
 DEFAULT_SEGMENT_BUCKETS = 16
+# Many: two operations that are opened at once should not meet.
+OPERATION_BUCKETS = 64
 
 LAYOUT_PROPERTY = "strata.layout"
 # Names the tables beside the entries as ours: others may have tables of such names in a schema.
@@ -126,7 +138,7 @@ class Layout:
         return statements
 
 
-LAYOUT = Layout(number=1, columns=COLUMNS)
+LAYOUT = Layout(number=2, columns=COLUMNS, steps={1: Step(columns=PREPARED_COLUMNS)})
 
 
 def properties_sql(properties: dict[str, str]) -> str:

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from catalog.table.failures import mark
-from catalog.table.layout import COLUMNS
+from catalog.table.layout import ENTRY_COLUMNS, ColumnSpec
 from catalog.table.location import literal
 
 if TYPE_CHECKING:
@@ -16,6 +16,16 @@ if TYPE_CHECKING:
 
 Partition = tuple[str, int]
 Bounds = Mapping[str, tuple[str, str]]
+
+SEGMENT = "segment"
+STAGED = "staged"
+# What a staged row claims without changing it, and may share with other operations.
+HOLD = "hold"
+# The target of claims on a datasource as a whole; no row of the table has this kind.
+DATASOURCE = "datasource"
+
+# The key of the part that a staged row belongs to.
+PART_KEY = "concat(t.operation, '/', t.part)"
 
 _SAME_KEY = "t.kind = s.kind AND t.bucket = s.bucket AND t.key = s.key"
 
@@ -72,31 +82,91 @@ def bounds_clause(bounds: Bounds) -> str:
     )
 
 
+@dataclass(frozen=True)
+class Claims:
+    """The claims of operations that a plain statement must not meet.
+
+    `decided` names operations whose staged rows are still there but claim nothing any more, and
+    `harmless` parts (`operation/part`) whose rows are known not to concern the statement.
+    """
+
+    decided: frozenset[str] = frozenset()
+    harmless: frozenset[str] = frozenset()
+
+    @property
+    def standing(self) -> str:
+        """The condition on a staged row `t` that it claims its key for one operation alone."""
+        return (
+            f"t.action <> '{HOLD}' AND {not_among('t.operation', self.decided)} "
+            f"AND {not_among(PART_KEY, self.harmless)}"
+        )
+
+
+def not_among(column: str, names: Iterable[str]) -> str:
+    """The condition that a column has none of these values."""
+    listed = ", ".join(map(literal, sorted(names)))
+    return f"{column} NOT IN ({listed})" if listed else "true"
+
+
+def with_claims(partitions: Iterable[Partition]) -> set[Partition]:
+    """The partitions with those in which claims on their segments stand."""
+    given = set(partitions)
+    return given | {(STAGED, bucket) for kind, bucket in given if kind == SEGMENT}
+
+
+def bounds_with_claims(bounds: Bounds) -> Bounds:
+    """The bounds with those of claims on the segments.
+
+    The lower end is open: claims on datasources stand before all keys of their segments.
+    """
+    return {**bounds, STAGED: ("", bounds[SEGMENT][1])} if SEGMENT in bounds else bounds
+
+
 def _check(condition: str) -> str:
     # The CASE compares the keys of both sides itself; a check that looks at one side only is pushed
     # into the scan and fires for unrelated rows.
     return f"CASE WHEN {_SAME_KEY} AND ({condition}) THEN {mark('t.kind', 't.key')} ELSE true END"
 
 
-def _on(partitions: Iterable[Partition], bounds: Bounds, refuse: Refuse) -> str:
+def _on(
+    partitions: Iterable[Partition], bounds: Bounds, condition: str, claims: Claims | None = None
+) -> str:
+    """The ON of a MERGE: same kind and key, where to look, and what refuses the statement."""
+    reach = f"({partitions_clause(partitions)}) AND ({bounds_clause(bounds)})"
+    if claims is None:
+        return f"{_SAME_KEY} AND {reach} AND {_check(condition)}"
+    # A staged row never matches: it refuses the statement or is passed by.
+    same = "t.bucket = s.bucket AND t.key = s.key"
     return (
-        f"{_SAME_KEY} AND ({partitions_clause(partitions)}) AND ({bounds_clause(bounds)}) "
-        f"AND {_check(refuse.value)}"
+        f"{same} AND (t.kind = s.kind OR t.kind = 'staged') AND {reach} AND CASE "
+        f"WHEN t.kind = 'staged' AND {same} AND t.target = s.kind AND {claims.standing} "
+        f"THEN {mark('t.kind', 't.key')} WHEN t.kind = 'staged' THEN false "
+        f"WHEN {_SAME_KEY} AND ({condition}) THEN {mark('t.kind', 't.key')} ELSE true END"
     )
 
 
-def _insert() -> str:
-    names = [column.name for column in COLUMNS]
+def _insert(columns: Iterable[ColumnSpec] = ENTRY_COLUMNS) -> str:
+    names = [column.name for column in columns]
     return f"INSERT ({', '.join(names)}) VALUES ({', '.join(f's.{name}' for name in names)})"
 
 
+# Rows that only ask whether somebody claims a datasource are never written.
+_WRITTEN = f"s.kind <> '{DATASOURCE}'"
+
+
 def insert_missing(
-    target: str, partitions: Iterable[Partition], bounds: Bounds, refuse: Refuse
+    target: str,
+    partitions: Iterable[Partition],
+    bounds: Bounds,
+    refuse: Refuse,
+    claims: Claims | None = None,
 ) -> Callable[[str], str]:
     """An insert-only MERGE: what is there stays untouched, and may refuse the whole."""
-    on = _on(partitions, bounds, refuse)
+    on = _on(partitions, bounds, refuse.value, claims)
+    written = "" if claims is None else f" AND {_WRITTEN}"
     return lambda source: (
-        f"MERGE INTO {target} AS t USING {source} AS s ON {on} WHEN NOT MATCHED THEN {_insert()}"
+        f"MERGE INTO {target} AS t USING {source} AS s ON {on} "
+        f"WHEN NOT MATCHED{written} THEN {_insert()}"
     )
 
 
@@ -104,20 +174,20 @@ _KEPT_ON_REPLACE = {"kind", "bucket", "key", "published_at", "revision"}
 
 
 def insert_or_replace(
-    target: str, partitions: Iterable[Partition], bounds: Bounds
+    target: str, partitions: Iterable[Partition], bounds: Bounds, claims: Claims
 ) -> Callable[[str], str]:
     """A MERGE that also updates segments which are there with other content."""
-    on = _on(partitions, bounds, Refuse.OTHER_SCHEMA)
+    on = _on(partitions, bounds, Refuse.OTHER_SCHEMA.value, claims)
     updates = ", ".join(
         f"{column.name} = s.{column.name}"
-        for column in COLUMNS
+        for column in ENTRY_COLUMNS
         if column.name not in _KEPT_ON_REPLACE
     )
     return lambda source: (
         f"MERGE INTO {target} AS t USING {source} AS s ON {on} "
         f"WHEN MATCHED AND t.kind = 'segment' AND {CONTRADICTS} "
         f"THEN UPDATE SET {updates}, revision = t.revision + 1 "
-        f"WHEN NOT MATCHED THEN {_insert()}"
+        f"WHEN NOT MATCHED AND {_WRITTEN} THEN {_insert()}"
     )
 
 
@@ -128,14 +198,14 @@ _COMPLETED = (
 
 
 def complete_segments(
-    target: str, partitions: Iterable[Partition], bounds: Bounds
+    target: str, partitions: Iterable[Partition], bounds: Bounds, claims: Claims
 ) -> Callable[[str], str]:
     """A MERGE that fills in what was not known of segments, each only as the source has seen it.
 
     The source has a column `seen` besides: the commit id of the row that was read. A segment that
     is gone, was replaced or has a schema by now is left alone. Schemas are inserted if absent.
     """
-    on = _on(partitions, bounds, Refuse.OTHER_SCHEMA)
+    on = _on(partitions, bounds, Refuse.OTHER_SCHEMA.value, claims)
     updates = ", ".join(f"{name} = s.{name}" for name in _COMPLETED)
     return lambda source: (
         f"MERGE INTO {target} AS t USING {source} AS s ON {on} "
@@ -146,13 +216,32 @@ def complete_segments(
 
 
 def delete_keys(
-    target: str, partitions: Iterable[Partition], bounds: Bounds, same_commit: bool = False
+    target: str,
+    partitions: Iterable[Partition],
+    bounds: Bounds,
+    same_commit: bool = False,
+    claims: Claims | None = None,
 ) -> Callable[[str], str]:
     """A MERGE that deletes the rows with the source's keys, if wanted only as last seen."""
     seen = " AND t.commit_id = s.commit_id" if same_commit else ""
-    on = f"{_SAME_KEY} AND ({partitions_clause(partitions)}) AND ({bounds_clause(bounds)}){seen}"
+    if claims is None:
+        reach = f"({partitions_clause(partitions)}) AND ({bounds_clause(bounds)})"
+        on = f"{_SAME_KEY} AND {reach}"
+    else:
+        on = _on(partitions, bounds, "false", claims)
     return lambda source: (
-        f"MERGE INTO {target} AS t USING {source} AS s ON {on} WHEN MATCHED THEN DELETE"
+        f"MERGE INTO {target} AS t USING {source} AS s ON {on}{seen} WHEN MATCHED THEN DELETE"
+    )
+
+
+def delete_where(
+    target: str, partitions: Iterable[Partition], where: str, refused: str
+) -> Callable[[str], str]:
+    """A DELETE of rows that fulfil one condition, unless a staged row fulfils the other."""
+    return lambda _: (
+        f"DELETE FROM {target} AS t WHERE ({partitions_clause(partitions)}) AND CASE "
+        f"WHEN t.kind = 'staged' AND {refused} THEN {mark('t.kind', 't.key')} "
+        f"WHEN t.kind = 'staged' THEN false ELSE {where} END"
     )
 
 

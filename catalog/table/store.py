@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
-from catalog.errors import InvalidInput, VersionNotFound
+from catalog.errors import InvalidEpoch, InvalidInput, VersionNotFound
 from catalog.table.layout import SCHEMA_BUCKETS, bucket_of
 from catalog.table.location import Location, literal, local_path
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 ENTRIES = "entries"
+# The verb of commits that move the stable epoch.
+ADVANCE = "advance"
 # Beyond so many names a statement costs more than reading all rows.
 MOST_NAMED = 5_000
 
@@ -151,11 +153,48 @@ class Store:
                 return int(row["version"])
         return None
 
-    def version_as_of(self, as_of: int | datetime | None) -> int:
-        """The version that a person means: a number, a moment, or nothing for the newest."""
+    def version_as_of(self, as_of: int | datetime | None, epoch: int | None = None) -> int:
+        """The version that a person means: a number, a moment, an epoch, or the newest."""
+        if epoch is not None:
+            if as_of is not None:
+                raise InvalidInput(
+                    "Give as_of or as_of_epoch, not both.", as_of=as_of, as_of_epoch=epoch
+                )
+            return self._readable(self._version_of_epoch(epoch))
         if as_of is None:
             return self.head().version
         return self._readable(self._number(as_of))
+
+    def stable_epoch(self, version: int) -> int:
+        """The stable epoch at a version; 0 as long as none was set."""
+        rows = self.session.sql(
+            f"SELECT payload FROM {self.pinned(version)} WHERE kind = 'epoch' AND bucket = 0"
+        ).collect()
+        return int(json.loads(rows[0]["payload"])["stable"]) if rows else 0
+
+    def _version_of_epoch(self, epoch: int) -> int:
+        """The last version before the stable epoch went past one that it has reached."""
+        check_epoch(epoch)
+        newest = self.head().version
+        stable = self.stable_epoch(newest)
+        if epoch >= stable:
+            if epoch == stable:
+                return newest
+            raise VersionNotFound(
+                f"The stable epoch is {stable} and has not reached {epoch} yet.",
+                epoch=epoch,
+                stable=stable,
+            )
+        history = self.history().select("version", "userMetadata").collect()
+        steps = {int(row["version"]): epoch_of(row["userMetadata"]) for row in history}
+        beyond = [version for version, reached in steps.items() if reached and reached > epoch]
+        # The first step past it is known if the one before it is, or nothing is forgotten.
+        known = min(steps) == 0 or any(reached and reached <= epoch for reached in steps.values())
+        if not beyond or not known:
+            raise VersionNotFound(
+                f"The history does not reach back to epoch {epoch}.", epoch=epoch, stable=stable
+            )
+        return min(beyond) - 1
 
     def _number(self, as_of: int | datetime) -> int:
         if isinstance(as_of, bool) or not isinstance(as_of, int | datetime):
@@ -208,6 +247,24 @@ def commit_id_of(user_metadata: str | None) -> str | None:
     document = _parsed(user_metadata)
     commit_id = document.get("commit")
     return commit_id if isinstance(commit_id, str) else None
+
+
+def epoch_of(user_metadata: str | None) -> int | None:
+    """The epoch that a commit made the stable one, if it did."""
+    document = _parsed(user_metadata)
+    callers = document.get("callers")
+    if document.get("verb") != ADVANCE or not callers:
+        return None
+    return int(callers[0]["epoch"])
+
+
+def check_epoch(epoch: Any) -> int:
+    """An epoch: a whole number above zero that fits 63 bits."""
+    if isinstance(epoch, bool) or not isinstance(epoch, int) or not 0 < epoch < 1 << 63:
+        raise InvalidEpoch(
+            f"An epoch is a whole number from 1 to 2^63-1, not {epoch!r}.", epoch=epoch
+        )
+    return epoch
 
 
 def _parsed(user_metadata: str | None) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from catalog.table.session import own_session, release
 from catalog.table.views import VIEWS
 from catalog.waiting import Surroundings
 from tests.sessions import ROOT
+from tests.spark import prepared
 
 PAGE = (ROOT / "docs" / "sql.md").read_text()
 QUERIES = dict(re.findall(r"^([^\n]+):\n\n```sql\n(.+?)```", PAGE, re.DOTALL | re.MULTILINE))
@@ -50,7 +51,7 @@ def order(name: str, ddl: str, rows: int, day: int, size: int, file: str = "") -
 
 
 def fill(spark: SparkSession, location: str) -> Catalog:
-    """Seven versions, most of a month ago and the last ones of this week."""
+    """Seven versions, most of a month ago and the last ones of this week, and operations."""
     moment = [NOW - timedelta(days=30)]
     surroundings = Surroundings(clock=lambda: moment[0])
     catalog = Catalog.open(spark, location, actor="ann", surroundings=surroundings)
@@ -86,7 +87,39 @@ def fill(spark: SparkSession, location: str) -> Catalog:
         )
     catalog.drop(["legacy/1"], reason="no longer kept")  # leaves an orphan
     catalog.backfill(datasources=["scans"])  # a location that does not say its format
+    prepare(spark, location)
     return catalog
+
+
+def prepare(spark: SparkSession, location: str) -> None:
+    """Objects that link to each other, and operations in all states."""
+    table, index = "table/sales/orders", "index/sales/orders_by_id"
+    reindex, swap, left, done = (digit * 32 for digit in "abcd")
+    prepared.write(
+        spark,
+        location,
+        prepared.stored(
+            table, 2, body='{"owner":"ann"}', datasource="orders", fingerprint=fingerprint(ORDER)
+        ),
+        prepared.stored(index, 3, {table: 2}),
+        prepared.stored("contract/orders", 3, {index: 3}),
+        prepared.stored("table/sales/empty", datasource="empty"),
+        prepared.operation(reindex, name="reindex orders", parts=3),
+        prepared.part(reindex, 0),
+        prepared.part(reindex, 2),
+        prepared.staged(reindex, "segment", "orders/2024-01-01", "replace", 0, num_rows=5),
+        prepared.staged(reindex, "segment", "orders/2024-01-01", "replace", 2, num_rows=5),
+        prepared.staged(reindex, "datasource", "orders", "hold", 0),
+        prepared.operation(swap, "ready", name="swap index", epoch=4),
+        prepared.part(swap),
+        prepared.staged(swap, "object", index, "put", fingerprint=fingerprint(ORDER)),
+        prepared.operation(
+            left, name="left", parts=None, lease=timedelta(0), opened_at=NOW - timedelta(days=1)
+        ),
+        prepared.operation(done, "published", name="done", epoch=2),
+        prepared.staged(done, "object", table, "put"),
+        prepared.stable(2),
+    )
 
 
 def record_runs(catalog: Catalog) -> None:
@@ -230,6 +263,45 @@ def test_queries_on_unknown_schemas_tell_who_waits_who_failed_and_who_guessed(
     assert page.run(title) == [("o'brien", 1, 1)]
 
 
+def test_queries_on_objects_follow_links(page: Filled) -> None:
+    table, index = "table/sales/orders", "index/sales/orders_by_id"
+    (empty, orders) = page.run("Objects of a type, with something from their bodies")
+    assert (empty[0], orders[:4]) == ("table/sales/empty", (table, 2, "ann", "orders"))
+    assert page.run("Who links to what, with the revisions") == [
+        ("contract/orders", 3, index, 3),
+        (index, 3, table, 2),
+    ]
+    title = next(each for each in QUERIES if each.startswith("What has to get a new revision"))
+    assert page.run(title) == [(index, 1), ("contract/orders", 2)]
+    alone = page.run("Objects that nothing links to")
+    assert [row[0] for row in alone] == ["contract/orders", "table/sales/empty"]
+    counted = page.run("Tables without segments, and how many the others have")
+    assert counted == [("table/sales/empty", "empty", 0), (table, "orders", 4)]
+
+
+def test_queries_on_operations_tell_who_waits_and_who_is_in_the_way(page: Filled) -> None:
+    reindex, swap, left = (digit * 32 for digit in "abc")
+    under_way = page.run("What is under way, the oldest first")
+    assert [row[:8] for row in under_way] == [
+        (left, "left", "open", 0, None, 0, None, "ann"),
+        (reindex, "reindex orders", "open", 2, 3, 1, None, "ann"),
+        (swap, "swap index", "ready", 1, 1, 1, 4, "ann"),
+    ]
+    assert under_way[0][8] >= 86_400
+    held = page.run("Which operations hold up a key, and until when")
+    assert [row[:5] for row in held] == [(reindex, "reindex orders", "open", "replace", False)] * 2
+    assert held[0][5].astimezone(UTC) == prepared.NOW + timedelta(hours=1)
+    assert page.run("What waits for which epoch") == [(4, 2, 1, ["swap index"], 1)]
+    title = next(each for each in QUERIES if each.startswith("The stable epoch"))
+    assert [(row[0], row[2]) for row in page.run(title)] == [(2, 1)]
+    over = page.run("Operations whose lease is over, which the next recovery aborts")
+    assert [row[0] for row in over] == [left]
+    title = next(each for each in QUERIES if each.startswith("Operations that lack parts"))
+    assert [row[:1] + row[3:5] for row in page.run(title)] == [(left, 0, None), (reindex, 2, 3)]
+    title = next(each for each in QUERIES if each.startswith("Datasources that somebody is about"))
+    assert page.run(title) == [("orders", "reindex orders", "replace", 2)]
+
+
 def test_queries_on_changes_tell_old_from_new(page: Filled) -> None:
     new = page.run("Schemas first seen within the last seven days")
     assert {row[1] for row in new} == {NOTED, ROUGH}
@@ -324,7 +396,8 @@ def test_views_and_tables_have_the_types_that_the_dictionary_gives(page: Filled)
 def test_keys_of_the_diagram_are_unique(page: Filled) -> None:
     counts = page.spark.sql(
         " UNION ALL ".join(
-            f"SELECT '{entity.name}', count(*), count(DISTINCT {', '.join(entity.key)}) "
+            # As structs: a row counts too if a part of its key is null.
+            f"SELECT '{entity.name}', count(*), count(DISTINCT struct({', '.join(entity.key)})) "
             f"FROM {page.relation(entity.name)}"
             for entity in entities()
         )

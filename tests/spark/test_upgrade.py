@@ -7,11 +7,18 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from pyspark.sql import SparkSession
 
 from catalog import Catalog
 from catalog.errors import LayoutTooNew, ReadOnly, UpgradeNeeded
-from catalog.table.layout import LAYOUT, ColumnSpec, Step
+from catalog.table.layout import ENTRY_COLUMNS, LAYOUT, ColumnSpec, Layout, Step
+from catalog.table.views import VIEWS
+from tests.spark.prepared import operation, part, stable, staged, stored, write
 from tests.unit.builders import segment
+
+# The layout of the first releases, before there were operations.
+FIRST = Layout(number=1, columns=ENTRY_COLUMNS)
+OF_OPERATIONS = {"operations", "claims"}
 
 # The layout that a later release might have: one more column and one more property.
 EXTRA = ColumnSpec("owner", "STRING", "Who the row belongs to; it's new")
@@ -19,7 +26,7 @@ LATER = replace(
     LAYOUT,
     number=LAYOUT.number + 1,
     columns=(*LAYOUT.columns, EXTRA),
-    steps={LAYOUT.number: Step((EXTRA,), {"delta.checkpointInterval": "50"})},
+    steps={**LAYOUT.steps, LAYOUT.number: Step((EXTRA,), {"delta.checkpointInterval": "50"})},
 )
 
 
@@ -35,7 +42,8 @@ def test_an_older_layout_is_read_and_upgraded_before_writing(
         later.publish([segment("orders/2")])
     version = later.version
     plan = later.upgrade(dry_run=True)
-    assert (plan.before, plan.after, len(plan.statements)) == (1, 2, 2)
+    assert (plan.before, plan.after) == (LAYOUT.number, LAYOUT.number + 1)
+    assert len(plan.statements) == 2
     assert later.version == version
     with pytest.raises(ReadOnly):
         open_catalog(layout=LATER, read_only=True).upgrade()
@@ -59,3 +67,112 @@ def test_an_upgrade_that_was_cut_short_is_finished_by_the_next(
     later = open_catalog(layout=LATER)
     assert len(later.upgrade().statements) == 1
     assert later.publish([segment("orders/1")]).inserted == 1
+
+
+# --- from layout 1 to 2 ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def first(spark: SparkSession, open_catalog: Callable[..., Catalog]) -> Catalog:
+    """A catalog of layout 1 with two segments and an orphan, opened for reading by this release."""
+    made = open_catalog(layout=FIRST)
+    write_as_layout_1(spark, str(made.location))
+    return open_catalog(read_only=True)
+
+
+def write_as_layout_1(spark: SparkSession, location: str) -> None:
+    """What a release of layout 1 has written: taken from a catalog of now, column by column."""
+    now = f"{location}-now"
+    with Catalog.open(spark, now) as catalog:
+        catalog.publish([segment("orders/1"), segment("orders/2", "b STRING", 5)])
+        catalog.publish([segment("orders/3", "c INT")])
+        catalog.drop(["orders/3"])
+        names = ", ".join(column.name for column in ENTRY_COLUMNS)
+        spark.sql(
+            f"INSERT INTO delta.`{location}/entries` SELECT {names} FROM delta.`{now}/entries`"
+        )
+
+
+def test_a_catalog_of_layout_1_is_read_as_it_is(
+    spark: SparkSession, first: Catalog, open_catalog: Callable[..., Catalog]
+) -> None:
+    assert first._store.rows(1).columns == [column.name for column in ENTRY_COLUMNS]
+    assert first.cache().datasources() == {"orders": 2}
+    assert first.cache().poll().after == 1
+    assert (first.stats().rows, first.stats().orphans, first.stats().objects) == (6, 1, 0)
+    for view in VIEWS:
+        if view.name != "stable_epoch":
+            frame = getattr(first, view.name)()
+            assert frame.columns == list(view.columns), view.name
+            empty = view.name in OF_OPERATIONS | {"objects", "object_links"}
+            assert frame.isEmpty() == (empty or view.name in NOT_THERE), view.name
+    assert first.verify().ok
+    made = first.create_views("old_")
+    assert set(made) == {f"old_{view.name}" for view in VIEWS if view.name not in OF_OPERATIONS}
+    assert [row[0] for row in spark.sql("SELECT epoch FROM old_stable_epoch").collect()] == [0]
+    assert sum(spark.table(name).count() for name in made) > 0
+    for name in made:
+        spark.catalog.dropTempView(name)
+    for changed in (
+        lambda catalog: catalog.publish([segment("orders/4")]),
+        lambda catalog: catalog.drop(["orders/1"]),
+        lambda catalog: catalog.cleanup(),
+    ):
+        with pytest.raises(UpgradeNeeded, match=r"layout 1.*upgrade\(\)"):
+            changed(open_catalog())
+    assert first.version == 1
+
+
+NOT_THERE = {"segments_without_schema", "retired_schemas"}
+
+
+def test_a_catalog_of_layout_1_is_upgraded_and_then_holds_operations(
+    spark: SparkSession, first: Catalog, location: str, open_catalog: Callable[..., Catalog]
+) -> None:
+    old = open_catalog(layout=FIRST).cache()
+    catalog = open_catalog()
+    report = catalog.upgrade()
+    assert (report.before, report.after, len(report.statements)) == (1, 2, 2)
+    assert catalog.upgrade().statements == ()
+    assert catalog.publish([segment("orders/4")]).inserted == 1
+    assert catalog.drop(["orders/1"]).dropped == 1
+    write(
+        spark,
+        location,
+        operation("op"),
+        part("op"),
+        staged("op", "object", "table/x", "put"),
+        stable(3),
+        stored("table/x"),
+    )
+    assert [row["claims"] for row in catalog.operations().collect()] == [1]
+    assert catalog.operations(as_of=1).isEmpty()  # before there were such columns
+    assert catalog.claims(as_of=1).isEmpty()
+    assert first.operations().count() == 1  # opened before the upgrade, and reads on
+    made = catalog.create_views("new_")
+    assert set(made) == {f"new_{view.name}" for view in VIEWS}
+    assert [row["epoch"] for row in spark.table("new_stable_epoch").collect()] == [3]
+    assert spark.table("new_claims").count() == 1
+    for name in made:
+        spark.catalog.dropTempView(name)
+    # The feed goes from one layout to the other. What was copied carries others' commit ids.
+    report = catalog.verify(since=0)
+    assert {violation.promise for violation in report.violations} == {"I4"}
+    assert {row["version"] for row in report.violations[0].rows} == {1}
+    assert catalog.verify(since=1).ok, catalog.verify(since=1)
+    assert old.poll().after == catalog.version
+    with pytest.raises(LayoutTooNew):
+        open_catalog(layout=FIRST)
+
+
+def test_the_views_of_a_schema_come_with_the_upgrade(spark: SparkSession, schema_name: str) -> None:
+    Catalog.open(spark, schema_name, layout=FIRST).close()
+    with Catalog.open(spark, schema_name) as catalog:
+        shown = {row["viewName"] for row in spark.sql(f"SHOW VIEWS IN {schema_name}").collect()}
+        assert shown == {view.name for view in VIEWS} - OF_OPERATIONS
+        with pytest.raises(UpgradeNeeded):
+            catalog.create_views()
+        catalog.upgrade()
+        shown = {row["viewName"] for row in spark.sql(f"SHOW VIEWS IN {schema_name}").collect()}
+        assert shown == {view.name for view in VIEWS}
+        assert spark.table(f"{schema_name}.operations").count() == 0

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from chispa import assert_df_equality
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from catalog import Catalog
 from catalog.errors import InvalidInput, VersionNotFound
+from catalog.schema import Schema
+from catalog.table.segment_views import SEGMENT_VIEWS
 from catalog.table.views import VIEWS
 from tests.sessions import ROOT
+from tests.spark.prepared import NOW, operation, part, stable, staged, stored, write
 from tests.unit.builders import segment
 
 
@@ -82,6 +86,114 @@ def test_the_past_is_read_by_version_or_time(catalog: Catalog) -> None:
     frame = catalog.segments()
     catalog.drop(datasource="orders")
     assert frame.count() == 2  # pinned to the version it was made at
+
+
+def test_nothing_that_is_staged_shows_before_it_is_published(
+    spark: SparkSession, catalog: Catalog, location: str
+) -> None:
+    fill(catalog)
+    catalog.publish([segment("orders/3", "c INT")])
+    catalog.drop(["orders/3"])  # leaves a schema that only what is staged refers to
+    cache = catalog.cache()
+    names = [view.name for view in SEGMENT_VIEWS if view.name != "orphan_schemas"]
+    shown = {name: sorted(map(str, getattr(catalog, name)().collect())) for name in names}
+    stats, orphans, version = catalog.stats(), catalog.orphan_schemas().count(), catalog.version
+    known = Schema.of("c INT").fingerprint
+    columns = {"datasource": "orders", "num_rows": 1_000, "size_bytes": 9, "fingerprint": known}
+    write(
+        spark,
+        location,
+        operation("op", parts=2),
+        part("op"),
+        staged("op", "segment", "orders/9", "publish", **columns),
+        staged("op", "segment", "orders/1", "replace", **columns),
+        staged("op", "segment", "orders/2", "drop", datasource="orders"),
+        staged("op", "object", "table/orders", "put", payload="{}", datasource="orders"),
+        staged("op", "datasource", "orders", "hold"),
+    )
+    after = {name: sorted(map(str, getattr(catalog, name)().collect())) for name in names}
+    assert after == shown
+    assert catalog.objects().count() == catalog.object_links().count() == 0
+    assert catalog.orphan_schemas().count() == orphans - 1  # a clean-up must leave it alone
+    assert catalog.changes(version).count() == 0
+    growth = catalog.growth(version).collect()
+    assert [(row["added"], row["removed"], row["rows"]) for row in growth] == [(0, 0, 0)]
+    now = catalog.stats()
+    assert (now.rows, now.size_bytes, now.segments) == (stats.rows, stats.size_bytes, 2)
+    assert (now.operations_open, now.operations_ready, now.objects) == (1, 0, 0)
+    assert (cache.poll().after, cache.datasources()) == (version + 1, {"orders": 2})
+
+
+def test_objects_show_their_bodies_as_they_were_put_and_their_links(
+    spark: SparkSession, catalog: Catalog, location: str
+) -> None:
+    body = '{"a":1.10,"b":{"c":123456789012345678901234567890},"d":"ü \\u0007 \\"x\\""}'
+    write(
+        spark,
+        location,
+        stored("table/sales/orders", 3, body=body, datasource="orders"),
+        stored("index/x", 2, {"table/sales/orders": 3}),
+    )
+    write(spark, location, stored("index/x", 3, {}))
+    index, table = catalog.objects(as_of=1).orderBy("key").collect()
+    assert (table["type"], table["path"], table["revision"]) == ("table", "sales/orders", 3)
+    assert json.loads(table["body"]) == json.loads(body)
+    assert len(table["object_id"]) == 32
+    assert (index["links"], table["links"]) == ({"table/sales/orders": 3}, {})
+    links = [tuple(row) for row in catalog.object_links(as_of=1).collect()]
+    assert links == [("index/x", "table/sales/orders", 3)]
+    assert catalog.object_links().count() == 0
+    assert catalog.stats().objects == 2
+
+
+def test_operations_show_what_is_staged_claimed_and_over(
+    spark: SparkSession, catalog: Catalog, location: str
+) -> None:
+    assert [tuple(row) for row in epochs(catalog, spark)] == [(0, None, 0)]
+    early = NOW - timedelta(hours=2)
+    write(
+        spark,
+        location,
+        operation("over", parts=None, opened_at=early, lease=timedelta(minutes=1)),
+        operation("waits", "ready", epoch=7, opened_at=early, lease=timedelta(minutes=1)),
+        operation("done", "published", epoch=2, opened_at=early, lease=timedelta(minutes=1)),
+        *(part("over", number) for number in range(3)),
+        *(staged("over", "object", "table/x", "put", number) for number in range(3)),
+        staged("over", "segment", "table/x", "drop"),
+        staged("over", "object", "table/y", "hold"),
+        staged("waits", "object", "table/z", "bump"),
+        staged("done", "object", "table/w", "put"),
+        stable(2),
+    )
+    rows = {row["operation_id"]: row for row in catalog.operations().collect()}
+    columns = ("state", "parts", "parts_staged", "claims", "epoch", "owner", "expired")
+    assert {key: tuple(row[name] for name in columns) for key, row in rows.items()} == {
+        "over": ("open", None, 3, 2, None, "ann", True),
+        "waits": ("ready", 1, 0, 1, 7, "ann", False),  # only an advance ends it
+        "done": ("published", 1, 0, 0, 2, "ann", False),
+    }
+    assert rows["over"]["opened_at"].astimezone(UTC) == early
+    assert rows["over"]["lease_until"].astimezone(UTC) == early + timedelta(minutes=1)
+    assert rows["over"]["age_seconds"] >= 7_200
+    claims = catalog.claims().select("operation_id", "target", "key", "action", "shared", "part")
+    assert sorted(map(tuple, claims.collect())) == [
+        *(("over", "object", "table/x", "put", False, number) for number in range(3)),
+        ("over", "object", "table/y", "hold", True, 0),
+        ("over", "segment", "table/x", "drop", False, 0),
+        ("waits", "object", "table/z", "bump", False, 0),
+    ]
+    assert [(row["epoch"], row["waiting"]) for row in epochs(catalog, spark)] == [(2, 1)]
+    stats = catalog.stats()
+    assert (stats.operations_open, stats.operations_ready) == (1, 1)
+
+
+def epochs(catalog: Catalog, spark: SparkSession) -> list[Row]:
+    """What a SQL user is told of the stable epoch."""
+    catalog.create_views("its_")
+    rows = spark.table("its_stable_epoch").collect()
+    for view in VIEWS:
+        spark.catalog.dropTempView(f"its_{view.name}")
+    return rows
 
 
 def test_the_readme_example_runs(spark: SparkSession, tmp_path: Path) -> None:

@@ -175,12 +175,14 @@ def test_a_batch_goes_in_whole_or_not_at_all(
 # --- what the statement has to know --------------------------------------------------------------
 
 
-def test_a_plan_names_the_partitions_of_its_segments_and_of_their_schemas() -> None:
+def test_a_plan_names_the_partitions_of_its_segments_of_claims_and_of_the_schemas() -> None:
     made = [segment("orders/1"), segment("orders/2", "b INT"), segment("users/1")]
     plan = plan_group([batch(*made)], {})
     assert plan.partitions(64) == {
         ("segment", segment_bucket("orders/1", 64)),
         ("segment", segment_bucket("users/1", 64)),
+        ("staged", segment_bucket("orders/1", 64)),
+        ("staged", segment_bucket("users/1", 64)),
         ("schema", schema_bucket(Schema.of("a INT").fingerprint)),
         ("schema", schema_bucket(Schema.of("b INT").fingerprint)),
     }
@@ -192,6 +194,7 @@ def test_a_plan_bounds_the_keys_of_each_kind() -> None:
     assert plan_group([batch(*made)], {}).bounds() == {
         "schema": (fingerprints[0], fingerprints[-1]),
         "segment": ("Users/7", "orders/5"),
+        "staged": ("", "orders/5"),
     }
 
 

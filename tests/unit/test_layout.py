@@ -6,10 +6,11 @@ import re
 
 import pytest
 
-from catalog.rows import ENTRY
+from catalog.rows import CHANGE_ENTRY, ENTRY
 from catalog.table.layout import (
     BUCKETS_PROPERTY,
     COLUMNS,
+    ENTRY_COLUMNS,
     LAYOUT,
     LAYOUT_PROPERTY,
     PARTITION_COLUMNS,
@@ -38,8 +39,9 @@ def properties_of(sql: str) -> dict[str, str]:
 
 def test_rows_have_the_columns_of_the_table_in_their_order() -> None:
     assert [(field.name, str(field.type)) for field in ENTRY] == [
-        (column.name, ARROW[column.type]) for column in COLUMNS
+        (column.name, ARROW[column.type]) for column in ENTRY_COLUMNS
     ]
+    assert CHANGE_ENTRY.names[: len(COLUMNS)] == NAMES
 
 
 def test_keys_come_first_and_payloads_after_them() -> None:
@@ -59,7 +61,7 @@ def test_the_ddl_names_every_column_with_its_type_and_comment() -> None:
 def test_the_ddl_sets_what_the_proofs_need_and_the_numbers() -> None:
     assert properties_of(LAYOUT.ddl("x", 32)) == {
         **TABLE_PROPERTIES,
-        LAYOUT_PROPERTY: "1",
+        LAYOUT_PROPERTY: "2",
         BUCKETS_PROPERTY: "32",
     }
     assert REQUIRED_PROPERTIES == {

@@ -11,24 +11,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.errors import InvalidLocation
-from catalog.table.layout import COLUMNS
+from catalog.table.changes import change_rows, plain_clash, staging_clash
+from catalog.table.layout import COLUMNS, ENTRY_COLUMNS
 from catalog.table.location import Location, identifier, literal, local_path
 from catalog.table.statements import (
     CONTRADICTS,
+    Claims,
     Refuse,
     bounds_clause,
+    bounds_with_claims,
     complete_segments,
     delete_keys,
+    delete_where,
     insert_missing,
     insert_or_replace,
     partitions_clause,
     retire_keys,
+    with_claims,
 )
 
 anything = st.text(st.characters(exclude_categories=()))
 PARTITIONS = {("segment", 10), ("segment", 2), ("schema", 3)}
 BOUNDS = {"segment": ("a/1", "b/2"), "schema": ("00", "ff")}
-NAMES = [column.name for column in COLUMNS]
+NAMES = [column.name for column in ENTRY_COLUMNS]
 
 
 # --- values --------------------------------------------------------------------------------------
@@ -104,13 +109,21 @@ def conjuncts(sql: str) -> list[str]:
     return [*parts, on[start:]]
 
 
+CLAIMS = Claims(frozenset({"done", "o'ver"}))
+STANDING = r"t.action <> 'hold' AND t.operation NOT IN ('done', 'o\u0027ver') AND true"
 SAME_KEY = ["t.kind = s.kind", "t.bucket = s.bucket", "t.key = s.key"]
 STATEMENTS: dict[str, Any] = {
     **{refuse.name: insert_missing("x", PARTITIONS, BOUNDS, refuse) for refuse in Refuse},
-    "replace": insert_or_replace("x", PARTITIONS, BOUNDS),
-    "complete": complete_segments("x", PARTITIONS, BOUNDS),
     "delete": delete_keys("x", PARTITIONS, BOUNDS),
 }
+# With regard to what operations claim.
+RESPECTFUL: dict[str, Any] = {
+    "insert": insert_missing("x", PARTITIONS, BOUNDS, Refuse.ANY_SEGMENT, CLAIMS),
+    "replace": insert_or_replace("x", PARTITIONS, BOUNDS, CLAIMS),
+    "complete": complete_segments("x", PARTITIONS, BOUNDS, CLAIMS),
+    "drop": delete_keys("x", PARTITIONS, BOUNDS, claims=CLAIMS),
+}
+BOTH = STATEMENTS | RESPECTFUL
 
 
 @pytest.mark.parametrize("name", STATEMENTS)
@@ -122,9 +135,96 @@ def test_partitions_and_bounds_are_conjuncts_of_their_own(name: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", STATEMENTS)
+@pytest.mark.parametrize("name", RESPECTFUL)
+def test_they_are_so_beside_claims_too(name: str) -> None:
+    assert conjuncts(RESPECTFUL[name]("v")) == [
+        "t.bucket = s.bucket",
+        "t.key = s.key",
+        "(t.kind = s.kind OR t.kind = 'staged')",
+        f"({partitions_clause(PARTITIONS)})",
+        f"({bounds_clause(BOUNDS)})",
+    ]
+
+
+@pytest.mark.parametrize("name", RESPECTFUL)
+def test_a_claim_refuses_the_statement_and_never_matches(name: str) -> None:
+    assert (
+        " AND CASE WHEN t.kind = 'staged' AND t.bucket = s.bucket AND t.key = s.key "
+        f"AND t.target = s.kind AND {STANDING} "
+        "THEN raise_error(concat('strata:', t.kind, ':', t.key, ':strata')) "
+        "WHEN t.kind = 'staged' THEN false WHEN "
+    ) in RESPECTFUL[name]("v")
+
+
+def test_claims_are_looked_for_beside_the_segments_and_below_their_keys() -> None:
+    assert with_claims(PARTITIONS) == PARTITIONS | {("staged", 2), ("staged", 10)}
+    assert bounds_with_claims(BOUNDS) == {**BOUNDS, "staged": ("", "b/2")}
+    assert bounds_with_claims({"schema": ("00", "ff")}) == {"schema": ("00", "ff")}
+
+
+def test_rows_that_only_ask_for_claims_are_never_written() -> None:
+    for name in ("insert", "replace"):
+        sql = RESPECTFUL[name]("v")
+        assert " WHEN NOT MATCHED AND s.kind <> 'datasource' THEN INSERT (" in sql
+
+
+def test_a_delete_by_condition_names_its_partitions_and_meets_claims() -> None:
+    sql = delete_where("x", [("segment", 1), ("staged", 1)], "t.datasource = 'a'", STANDING)("")
+    assert sql == (
+        "DELETE FROM x AS t WHERE ((t.kind = 'segment' AND t.bucket IN (1)) OR "
+        "(t.kind = 'staged' AND t.bucket IN (1))) AND CASE "
+        f"WHEN t.kind = 'staged' AND {STANDING} "
+        "THEN raise_error(concat('strata:', t.kind, ':', t.key, ':strata')) "
+        "WHEN t.kind = 'staged' THEN false ELSE t.datasource = 'a' END"
+    )
+
+
+# --- the general commit ---------------------------------------------------------------------------
+
+
+def test_the_general_commit_refuses_what_is_otherwise_and_what_is_gone() -> None:
+    sql = change_rows("x", PARTITIONS, BOUNDS, "CLASH")("v")
+    assert conjuncts(sql)[2:] == [
+        "(t.kind = s.kind OR t.kind = 'staged' OR t.kind = s.target)",
+        f"({partitions_clause(PARTITIONS)})",
+        f"({bounds_clause(BOUNDS)})",
+    ]
+    refused = "THEN raise_error(concat('strata:', t.kind, ':', t.key, ':strata'))"
+    same = "t.bucket = s.bucket AND t.key = s.key"
+    assert f"WHEN {same} AND t.kind = 'staged' AND CLASH {refused}" in sql
+    assert f"WHEN {same} AND s.change = 'insert' {refused}" in sql
+    assert f"WHEN {same} AND s.change <> 'probe' AND NOT t.commit_id <=> s.seen {refused}" in sql
+    # In a value, not in the condition: that is applied to the whole source.
+    assert "WHEN NOT MATCHED AND s.change <> 'probe' THEN INSERT (" in sql
+    assert "ELSE raise_error(concat('strata:', s.kind, ':', s.key, ':strata')) END, s.bucket" in sql
+
+
+def test_the_general_commit_can_be_told_that_it_only_inserts() -> None:
+    both = re.compile("WHEN (?:NOT )?MATCHED")
+    assert both.findall(change_rows("x", PARTITIONS, BOUNDS)("v")) == [
+        *["WHEN MATCHED"] * 2,
+        "WHEN NOT MATCHED",
+    ]
+    sql = change_rows("x", PARTITIONS, BOUNDS, inserts_only=True)("v")
+    assert both.findall(sql) == ["WHEN NOT MATCHED"]
+    assert all(f"s.{column.name}" in sql for column in COLUMNS)
+
+
+def test_clashes_pass_by_what_is_decided_known_or_shared() -> None:
+    assert plain_clash(["b", "a"]) == (
+        "t.target = s.kind AND (t.action <> 'hold' OR NOT s.shared) "
+        "AND t.operation NOT IN ('a', 'b')"
+    )
+    assert staging_clash(["own/0"], []) == (
+        "s.kind = 'staged' AND t.target = s.target "
+        "AND NOT (t.action = 'hold' AND s.action = 'hold') AND true "
+        "AND concat(t.operation, '/', t.part) NOT IN ('own/0')"
+    )
+
+
+@pytest.mark.parametrize("name", BOTH)
 def test_a_statement_merges_the_source_into_the_target(name: str) -> None:
-    assert STATEMENTS[name]("v").startswith("MERGE INTO x AS t USING v AS s ON ")
+    assert BOTH[name]("v").startswith("MERGE INTO x AS t USING v AS s ON ")
 
 
 @pytest.mark.parametrize(
@@ -133,15 +233,16 @@ def test_a_statement_merges_the_source_into_the_target(name: str) -> None:
         ("ANY_SEGMENT", "t.kind = 'segment' OR t.digest <> s.digest"),
         ("OTHER_CONTENT", CONTRADICTS),
         ("OTHER_SCHEMA", "t.kind <> 'segment' AND t.digest <> s.digest"),
+        ("insert", "t.kind = 'segment' OR t.digest <> s.digest"),
         ("replace", "t.kind <> 'segment' AND t.digest <> s.digest"),
         ("complete", "t.kind <> 'segment' AND t.digest <> s.digest"),
     ],
 )
 def test_a_check_compares_the_keys_of_both_sides_itself(name: str, condition: str) -> None:
     assert (
-        f" AND CASE WHEN {' AND '.join(SAME_KEY)} AND ({condition}) "
+        f" WHEN {' AND '.join(SAME_KEY)} AND ({condition}) "
         "THEN raise_error(concat('strata:', t.kind, ':', t.key, ':strata')) ELSE true END WHEN "
-    ) in STATEMENTS[name]("v")
+    ) in BOTH[name]("v")
 
 
 @pytest.mark.parametrize("refuse", Refuse)
@@ -154,7 +255,7 @@ def test_an_insert_changes_nothing_that_is_there(refuse: Refuse) -> None:
 
 
 def test_a_replacement_updates_segments_only_and_keeps_when_they_were_first_published() -> None:
-    sql = STATEMENTS["replace"]("v")
+    sql = RESPECTFUL["replace"]("v")
     updated = sql.split("UPDATE SET ")[1].split(" WHEN NOT MATCHED")[0].split(", ")
     kept = ("kind", "bucket", "key", "published_at", "revision")
     assert updated == [
@@ -167,7 +268,7 @@ def test_a_replacement_updates_segments_only_and_keeps_when_they_were_first_publ
 def test_a_completion_updates_only_what_was_seen_without_a_schema_and_inserts_only_schemas() -> (
     None
 ):
-    sql = STATEMENTS["complete"]("v")
+    sql = RESPECTFUL["complete"]("v")
     assert re.findall("WHEN (?:NOT )?MATCHED[^(]*?THEN [A-Z]+", sql) == [
         "WHEN MATCHED AND t.kind = 'segment' AND t.fingerprint IS NULL AND t.commit_id = s.seen "
         "THEN UPDATE",

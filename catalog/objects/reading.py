@@ -1,0 +1,120 @@
+"""Objects as the table has them: all of them with what guards them, or some for a reader."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from catalog.model import from_micros
+from catalog.objects.changes import Changes, put_from
+from catalog.objects.model import Node, StoredObject
+from catalog.operations.rows import OBJECT_BUCKET, Action
+from catalog.table.location import literal
+from catalog.table.store import Store
+
+_COLUMNS = "key, revision, fingerprint, datasource, digest, payload"
+
+
+@dataclass(frozen=True)
+class Objects:
+    """All objects at one version, and the commit that changed one last."""
+
+    version: int
+    nodes: Mapping[str, Node]
+    commit_ids: Mapping[str, str]
+    guard: str | None
+
+
+@dataclass(frozen=True)
+class StagedObject:
+    """A row that an operation has staged for an object."""
+
+    key: str
+    operation: str
+    part: int
+    action: Action
+    changes: Changes
+
+
+def all_objects(store: Store, version: int) -> Objects:
+    """All objects at a version: who links to whom can only be known from all of them."""
+    rows = store.session.sql(
+        f"SELECT kind, commit_id, {_COLUMNS} FROM {store.pinned(version)} "
+        f"WHERE kind IN ('object', 'guard') AND bucket = {OBJECT_BUCKET}"
+    ).collect()
+    guard = [row["commit_id"] for row in rows if row["kind"] == "guard"]
+    objects = [row.asDict() for row in rows if row["kind"] == "object"]
+    return Objects(
+        version,
+        {row["key"]: _node(row) for row in objects},
+        {row["key"]: row["commit_id"] for row in objects},
+        guard[0] if guard else None,
+    )
+
+
+def _node(row: Mapping[str, Any]) -> Node:
+    return Node.from_payload(
+        row["payload"],
+        key=row["key"],
+        revision=row["revision"],
+        fingerprint=row["fingerprint"],
+        datasource=row["datasource"],
+        digest=row["digest"],
+    )
+
+
+def staged_objects(store: Store, version: int) -> list[StagedObject]:
+    """Everything that operations have staged for objects, whatever became of them."""
+    rows = store.session.sql(
+        "SELECT key, operation, part, action, payload, fingerprint, datasource "
+        f"FROM {store.pinned(version)} WHERE kind = 'staged' AND target = 'object' "
+        f"AND bucket = {OBJECT_BUCKET}"
+    ).collect()
+    return [
+        StagedObject(
+            row["key"], row["operation"], row["part"], Action(row["action"]), _changes(row)
+        )
+        for row in rows
+    ]
+
+
+def _changes(row: Any) -> Changes:
+    if row["action"] == Action.PUT:
+        put = put_from(row["key"], row["payload"], row["fingerprint"], row["datasource"])
+        return Changes({row["key"]: put})
+    return Changes({}, frozenset({row["key"]} if row["action"] == Action.REMOVE else ()))
+
+
+def stored_objects(store: Store, version: int, condition: str) -> list[StoredObject]:
+    """The objects that fulfil a condition at a version, in the order of their keys."""
+    rows = store.session.sql(
+        f"SELECT {_COLUMNS}, commit_id, changed_by, unix_micros(published_at) AS published, "
+        f"unix_micros(changed_at) AS changed FROM {store.pinned(version)} "
+        f"WHERE kind = 'object' AND bucket = {OBJECT_BUCKET} AND ({condition}) ORDER BY key"
+    ).collect()
+    return [
+        StoredObject.from_payload(
+            row["payload"],
+            key=row["key"],
+            revision=row["revision"],
+            fingerprint=row["fingerprint"],
+            datasource=row["datasource"],
+            digest=row["digest"],
+            commit_id=row["commit_id"],
+            published_at=from_micros(row["published"]),
+            changed_at=from_micros(row["changed"]),
+            changed_by=row["changed_by"],
+        )
+        for row in rows
+    ]
+
+
+def of_key(key: str) -> str:
+    """The condition for one object."""
+    return f"key = {literal(key)}"
+
+
+def of_type(type: str) -> str:
+    """The condition for the objects of one type."""
+    return f"startswith(key, {literal(type + '/')})"

@@ -1,0 +1,237 @@
+"""Operations, epochs and objects: the verbs of `Catalog` for changes that go together."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from datetime import timedelta
+
+from catalog.discovery import Discovery
+from catalog.errand import Errand
+from catalog.errors import InvalidInput, UnknownObject
+from catalog.frames import AsOf
+from catalog.model import check_actor
+from catalog.objects.changes import changes_of
+from catalog.objects.keeper import Keeper, PutResult
+from catalog.objects.keys import check_key, check_type
+from catalog.objects.model import Object, StoredObject
+from catalog.objects.reading import of_key, of_type, stored_objects
+from catalog.operations.applier import Advance
+from catalog.operations.committing import Request
+from catalog.operations.counters import Counters, OperationMetrics
+from catalog.operations.decision import Decision
+from catalog.operations.operation import Operation
+from catalog.operations.recovery import DEFAULT_KEEP, RecoverReport, Recovery
+from catalog.operations.service import Operations
+from catalog.progress import Progress, silent
+from catalog.table.queue import CommitQueue
+
+DEFAULT_LEASE = timedelta(hours=1)
+
+
+class Operating(Discovery):
+    """The verbs of `Catalog` that prepare changes, and those on objects."""
+
+    _operations: Operations
+    _keeper: Keeper
+    _counters: Counters
+    _queue: CommitQueue
+
+    @abstractmethod
+    def _asking(self, actor: str | None, reason: str, deadline: float | None) -> Request:
+        """A request of whoever calls."""
+
+    @abstractmethod
+    def _errand(
+        self, actor: str | None, reason: str, deadline: float | None, progress: Progress
+    ) -> Errand: ...
+
+    # --- operations -------------------------------------------------------------------------------
+
+    def operation(
+        self,
+        name: str | None = None,
+        *,
+        parts: int | None = None,
+        lease: timedelta = DEFAULT_LEASE,
+        id: str | None = None,
+        actor: str | None = None,
+        reason: str = "",
+        deadline: float | None = None,
+    ) -> Operation:
+        """Opens an operation: changes in parts that become visible in one commit.
+
+        Without a name it gives the operation that has the id, from whatever process it was opened.
+
+        Args:
+            name: what it is, for people.
+            parts: how many parts it has; if that is not known yet, call `seal` when it is.
+            lease: how long its owner is waited for, unless it is renewed. After that a recovery may
+                abort it.
+            id: its id, if it should not be a random one. Opening it again gives the same operation.
+            actor: who owns it.
+            reason: why.
+            deadline: seconds to wait for others before giving up.
+        """
+        if name is None:
+            if id is None:
+                raise InvalidInput("Give an operation a name to open it, or the id of one.")
+            return self._operations.join(id)
+        if not check_actor("name", name):
+            raise InvalidInput("The name of an operation must not be empty.", name=name)
+        self._check_writable()
+        return self._operations.open(name, parts, lease, id, self._asking(actor, reason, deadline))
+
+    def publish_pending(
+        self,
+        key: str,
+        *,
+        epoch: int | None = None,
+        wait: bool = False,
+        actor: str | None = None,
+        reason: str = "",
+        deadline: float | None = None,
+    ) -> tuple[Decision, ...]:
+        """Publishes what is pending on a segment or an object: the operation that has it, whole.
+
+        Args:
+            key: id of a segment, or key of an object.
+            epoch: let it wait for this epoch; what waits for another already keeps that.
+            wait: return when the caches of this catalog have reached the version.
+            actor: who publishes.
+            reason: why.
+            deadline: seconds to wait for others before giving up.
+
+        Raises:
+            NothingPending: No open operation changes the key.
+        """
+        self._check_writable()
+        asking = self._asking(actor, reason, deadline)
+        return self._operations.publish_pending(key, epoch, wait, asking)
+
+    @property
+    def stable_epoch(self) -> int:
+        """The epoch up to which operations are visible; 0 as long as none was set."""
+        return self._operations.stable_epoch
+
+    def advance(
+        self,
+        epoch: int,
+        *,
+        wait: bool = False,
+        actor: str | None = None,
+        reason: str = "",
+        deadline: float | None = None,
+    ) -> Advance:
+        """Raises the stable epoch, and applies every operation that waits for it in one commit.
+
+        The same epoch again is no change.
+
+        Args:
+            epoch: the new stable epoch.
+            wait: return when the caches of this catalog have reached the version.
+            actor: who advances it.
+            reason: why.
+            deadline: seconds to wait for others before giving up.
+
+        Raises:
+            EpochRegression: The stable epoch is beyond it.
+        """
+        self._check_writable()
+        return self._operations.advance(epoch, wait, self._asking(actor, reason, deadline))
+
+    def recover(
+        self,
+        *,
+        keep: timedelta = DEFAULT_KEEP,
+        dry_run: bool = False,
+        actor: str | None = None,
+        reason: str = "",
+        deadline: float | None = None,
+        progress: Progress = silent,
+    ) -> RecoverReport:
+        """Aborts operations whose owners left them, and removes what decided ones have staged.
+
+        Args:
+            keep: how long it stays known what became of an operation.
+            dry_run: only say what would be done.
+            actor: who recovers.
+            reason: why.
+            deadline: seconds to wait for others before giving up.
+            progress: is told of each step.
+        """
+        if keep < timedelta(0):
+            raise InvalidInput(f"keep must not be negative, not {keep!r}.", keep=keep)
+        if not dry_run:
+            self._check_writable()
+        errand = self._errand(actor, reason, deadline, progress)
+        return Recovery(errand, self._operations.decider).recover(keep, dry_run)
+
+    def operation_metrics(self) -> OperationMetrics:
+        """What this catalog did with operations since it was opened."""
+        return self._counters.metrics
+
+    # --- objects ----------------------------------------------------------------------------------
+
+    def put(
+        self,
+        objects: Object | Iterable[Object],
+        *,
+        actor: str | None = None,
+        reason: str = "",
+        deadline: float | None = None,
+    ) -> PutResult:
+        """Puts objects, all of them or none; what has the content already is left alone.
+
+        Every object that links to a changed one, directly or through others, gets a new revision
+        too, in the same commit.
+
+        Raises:
+            UnknownObject: A link leads to what is not there.
+            ClaimConflict: An operation that is not decided yet claims one of them.
+        """
+        self._check_writable()
+        changes = changes_of(put=objects)
+        asking = self._asking(actor, reason, deadline)
+        return self._queue.alone(
+            lambda: self._keeper.change(changes, "put", asking), asking.deadline
+        )
+
+    def get(self, key: str, as_of: AsOf = None, *, as_of_epoch: int | None = None) -> StoredObject:
+        """The object with this key, now or as of a version, a time or an epoch."""
+        version = self._store.version_as_of(as_of, as_of_epoch)
+        found = stored_objects(self._store, version, of_key(check_key(key)))
+        if not found:
+            raise UnknownObject(
+                f"There is no object {key} at version {version}.", key=key, version=version
+            )
+        return found[0]
+
+    def list(
+        self, type: str | None = None, as_of: AsOf = None, *, as_of_epoch: int | None = None
+    ) -> tuple[StoredObject, ...]:
+        """All objects, or those of a type, in the order of their keys."""
+        version = self._store.version_as_of(as_of, as_of_epoch)
+        condition = "true" if type is None else of_type(check_type(type))
+        return tuple(stored_objects(self._store, version, condition))
+
+    def remove(
+        self,
+        keys: str | Iterable[str],
+        *,
+        actor: str | None = None,
+        reason: str = "",
+        deadline: float | None = None,
+    ) -> PutResult:
+        """Removes objects, all of them or none; what is not there is counted, not an error.
+
+        Raises:
+            ObjectInUse: An object that stays links to one of them.
+            ClaimConflict: An operation that is not decided yet claims one of them.
+        """
+        self._check_writable()
+        changes = changes_of(remove=keys)
+        asking = self._asking(actor, reason, deadline)
+        return self._queue.alone(
+            lambda: self._keeper.change(changes, "remove", asking), asking.deadline
+        )

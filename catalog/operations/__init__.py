@@ -1,0 +1,1 @@
+"""Changes in many parts, visible at one moment: claims, parts, epochs."""

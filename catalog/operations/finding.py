@@ -1,0 +1,118 @@
+"""What the table has for the keys that a part of an operation wants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from catalog.model import Kind
+from catalog.operations.content import Content
+from catalog.operations.placing import Seen
+from catalog.operations.reading import some_operations
+from catalog.operations.rows import OperationRow
+from catalog.rows import segment_bucket
+from catalog.table.location import literal
+from catalog.table.statements import CONTRADICTS, bounds_clause
+from catalog.table.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_STAGED_ONLY = ("operation", "part", "action", "base")
+_NOT_OF_DROPS = {
+    "fingerprint": "STRING",
+    "digest": "STRING",
+    "num_rows": "BIGINT",
+    "size_bytes": "BIGINT",
+    "location": "STRING",
+    "starts_at": "TIMESTAMP",
+    "ends_at": "TIMESTAMP",
+}
+_COMPARED = ("bucket", "key", *_NOT_OF_DROPS)
+
+
+def found_segments(
+    store: Store,
+    buckets: int,
+    own: str,
+    content: Content,
+    rows: DataFrame | None,
+    version: int,
+) -> list[Seen]:
+    """Every live and every staged row for the segments that a part publishes or drops.
+
+    Parts of one operation must say the same: their order must not matter.
+    """
+    wanted = _wanted(store, buckets, content, rows)
+    if wanted is None:
+        return []
+    keys, homes, low, high = wanted
+    chosen = ", ".join(map(str, sorted(homes)))
+    bounds = bounds_clause(dict.fromkeys(("segment", "staged"), (low, high)))
+    there = store.session.sql(
+        "SELECT t.*, t.kind = 'staged' AS is_staged FROM "
+        f"{store.pinned(version)} AS t WHERE (t.kind = 'segment' OR (t.kind = 'staged' "
+        f"AND t.target = 'segment')) AND t.bucket IN ({chosen}) AND ({bounds})"
+    ).withColumn("kind", F.lit("segment"))
+    matched = there.alias("t").join(
+        keys.alias("s"), F.expr("t.bucket = s.bucket AND t.key = s.key")
+    )
+    found: Any = (
+        matched.selectExpr(
+            "t.key",
+            "t.commit_id",
+            f"NOT s.dropped AND IF(t.is_staged AND t.operation = {literal(own)}, "
+            f"t.digest <> s.digest, {CONTRADICTS}) AS contradicts",
+            *(f"IF(t.is_staged, t.{name}, NULL) AS {name}" for name in _STAGED_ONLY),
+        )
+        .toArrow()
+        .to_pylist()
+    )
+    return [Seen(**{**row, "contradicts": bool(row["contradicts"])}) for row in found]
+
+
+def _wanted(
+    store: Store, segment_buckets: int, content: Content, rows: DataFrame | None
+) -> tuple[DataFrame, set[int], str, str] | None:
+    """The keys of a part with what contradictions are found by, and where to look for them."""
+    frames: list[DataFrame] = []
+    buckets: set[int] = set()
+    ends: list[str] = []
+    if rows is not None and content.segments is not None:
+        segments = rows.where("kind = 'segment'")
+        frames.append(segments.selectExpr(*_COMPARED, "false AS dropped"))
+        buckets |= {b for kind, b in content.segments.partitions if kind == Kind.SEGMENT}
+        ends += content.segments.bounds[Kind.SEGMENT.value]
+    if content.drops:
+        homes = [segment_bucket(key, segment_buckets) for key in content.drops]
+        table = pa.table({"bucket": pa.array(homes, pa.int32()), "key": list(content.drops)})
+        nothing = [f"CAST(NULL AS {kind}) AS {name}" for name, kind in _NOT_OF_DROPS.items()]
+        dropped = store.session.createDataFrame(table)
+        frames.append(dropped.selectExpr("bucket", "key", *nothing, "true AS dropped"))
+        buckets |= set(homes)
+        ends += [min(content.drops), max(content.drops)]
+    if not frames:
+        return None
+    keys = frames[0] if len(frames) == 1 else frames[0].union(frames[1])
+    return keys, buckets, min(ends), max(ends)
+
+
+class KnownOperations:
+    """Operations at one version, read as they turn up."""
+
+    def __init__(self, store: Store, version: int) -> None:
+        self._store = store
+        self.version = version
+        self.undecided: dict[str, OperationRow] = {}
+        self.decided: set[str] = set()
+
+    def read(self, ids: Iterable[str | None]) -> None:
+        """Reads those that are not known yet."""
+        new = {each for each in ids if each is not None} - self.undecided.keys() - self.decided
+        found = some_operations(self._store, self.version, new)
+        self.undecided |= {key: each for key, each in found.items() if not each.decided}
+        # One whose row is gone was decided long ago.
+        self.decided |= new - self.undecided.keys()

@@ -1,0 +1,76 @@
+"""Objects inside operations: what several of them make of all objects, and what each must claim."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from hashlib import sha256
+
+from catalog.model import Kind
+from catalog.objects.changes import Changes, united
+from catalog.objects.model import Node
+from catalog.objects.reading import Objects, StagedObject
+from catalog.objects.state import Difference, applied_in_order, difference
+from catalog.operations.rows import OBJECT_BUCKET, OperationRow
+from catalog.operations.rowset import RowSet
+from catalog.table.changes import Change
+
+
+def identity(operation: str, key: str) -> str:
+    """The id of an object that an operation creates: the same whoever applies it."""
+    return sha256(f"{operation}/{key}".encode()).hexdigest()[:32]
+
+
+def changes_by_part(staged: Iterable[StagedObject], operation: str) -> dict[int, Changes]:
+    """What each part of an operation changes."""
+    parts: dict[int, Changes] = {}
+    for row in staged:
+        if row.operation == operation and row.changes.keys:
+            before = parts.get(row.part, Changes())
+            parts[row.part] = Changes(
+                {**before.puts, **row.changes.puts}, before.removes | row.changes.removes
+            )
+    return parts
+
+
+def in_order(operations: Iterable[OperationRow]) -> list[OperationRow]:
+    """Ready operations in the order in which they are applied."""
+    return sorted(operations, key=lambda each: (each.epoch or 0, each.order or 0))
+
+
+def after(
+    nodes: Mapping[str, Node], staged: Sequence[StagedObject], operations: Iterable[OperationRow]
+) -> dict[str, Node]:
+    """All objects once these operations are applied, in this order."""
+    return applied_in_order(
+        nodes,
+        [
+            (partial(identity, each.id), united(changes_by_part(staged, each.id)))
+            for each in operations
+        ],
+    )
+
+
+def write_objects(rows: RowSet, before: Objects, nodes: Mapping[str, Node]) -> Difference:
+    """Adds the rows that lead from the objects that were read to others."""
+    changed = difference(before.nodes, nodes)
+    rows.guard(before.guard, change=True)
+    for key, node in {**changed.inserted, **changed.updated}.items():
+        old = before.nodes.get(key)
+        fresh = old is None or key in changed.recreated
+        rows.add(
+            Kind.OBJECT,
+            OBJECT_BUCKET,
+            key,
+            Change.INSERT if old is None else Change.UPDATE,
+            seen=before.commit_ids.get(key),
+            fresh=fresh,
+            revision=node.revision if old is None or fresh else node.revision - old.revision,
+            fingerprint=node.fingerprint,
+            datasource=node.datasource,
+            digest=node.digest,
+            payload=node.payload(),
+        )
+    for key in changed.deleted:
+        rows.add(Kind.OBJECT, OBJECT_BUCKET, key, Change.DELETE, seen=before.commit_ids[key])
+    return changed

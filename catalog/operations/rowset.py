@@ -1,0 +1,195 @@
+"""The rows of a general commit, with the partitions and the range of keys that it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from catalog.model import Kind
+from catalog.operations.rows import (
+    EPOCH_BUCKET,
+    OBJECT_BUCKET,
+    STABLE,
+    EpochRow,
+    OperationRow,
+    operation_bucket,
+)
+from catalog.rows import CHANGE_ENTRY, schema_bucket
+from catalog.schema import Schema
+from catalog.table.changes import Change, change_rows
+from catalog.table.statements import Bounds, Partition, Statement
+from catalog.table.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# The guard of the objects: every commit that changes one touches this row.
+OBJECTS = "objects"
+_LAST = "\U0010ffff"
+
+
+@dataclass
+class RowSet:
+    """Collects rows; each that is added is read too, unless it cannot be there."""
+
+    commit_id: str
+    now: datetime
+    actor: str
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    partitions: set[Partition] = field(default_factory=set)
+    _bounds: dict[str, tuple[str, str]] = field(default_factory=dict)
+    schemas: set[str] = field(default_factory=set)
+    _changing: bool = False
+
+    def add(
+        self,
+        kind: Kind | str,
+        bucket: int,
+        key: str,
+        change: Change,
+        *,
+        read: bool = True,
+        **columns: Any,
+    ) -> None:
+        """Adds a row; `read` is false for one that by rule Z nobody else can have written."""
+        self._changing |= change in (Change.UPDATE, Change.DELETE)
+        self.rows.append(
+            {
+                "kind": str(kind),
+                "bucket": bucket,
+                "key": key,
+                "commit_id": self.commit_id,
+                "revision": 1,
+                "published_at": self.now,
+                "changed_at": self.now,
+                "changed_by": self.actor,
+                "change": change.value,
+                "fresh": False,
+                "shared": False,
+                **columns,
+            }
+        )
+        if read:
+            self.reads(kind, [bucket], key, key)
+
+    def reads(self, kind: Kind | str, buckets: Iterable[int], low: str, high: str) -> None:
+        """Widens what the statement reads."""
+        self.partitions |= {(str(kind), bucket) for bucket in buckets}
+        before = self._bounds.get(str(kind), (low, high))
+        self._bounds[str(kind)] = min(low, before[0]), max(high, before[1])
+
+    def reads_all(self, kind: Kind | str, buckets: Iterable[int]) -> None:
+        """The same, for rows whose keys are not known beforehand."""
+        self.reads(kind, buckets, "", _LAST)
+
+    @property
+    def bounds(self) -> Bounds:
+        return self._bounds
+
+    # --- rows of one kind -------------------------------------------------------------------------
+
+    def operation(self, row: OperationRow, before: OperationRow | None) -> None:
+        """Writes an operation's row in place of what it was."""
+        self.add(
+            Kind.OPERATION,
+            operation_bucket(row.id),
+            row.id,
+            Change.INSERT if before is None else Change.UPDATE,
+            seen=None if before is None else before.commit_id,
+            state=row.state.value,
+            payload=row.payload(),
+            operation=row.id,
+        )
+
+    def expect_operation(self, row: OperationRow) -> None:
+        """Refuses the statement if the operation is no longer as it was read."""
+        self.expect(Kind.OPERATION, operation_bucket(row.id), row.id, row.commit_id)
+
+    def expect(self, kind: Kind, bucket: int, key: str, seen: str) -> None:
+        """Refuses the statement if the row is not the one that was read."""
+        self.add(kind, bucket, key, Change.EXPECT, seen=seen)
+
+    def epoch(self, row: EpochRow, before: EpochRow) -> None:
+        """Writes the stable epoch, or the same again because the ready set changed."""
+        self.add(
+            Kind.EPOCH,
+            EPOCH_BUCKET,
+            STABLE,
+            Change.INSERT if before.commit_id is None else Change.UPDATE,
+            seen=before.commit_id,
+            payload=row.payload(),
+        )
+
+    def guard(self, seen: str | None, change: bool) -> None:
+        """Expects that no object has changed since they were read, and says if some do now."""
+        if seen is None:
+            self.add(Kind.GUARD, OBJECT_BUCKET, OBJECTS, Change.INSERT)
+        else:
+            how = Change.UPDATE if change else Change.EXPECT
+            self.add(Kind.GUARD, OBJECT_BUCKET, OBJECTS, how, seen=seen)
+
+    def schema(self, schema: Schema) -> None:
+        """Carries a definition, for the case that it is not there; each once."""
+        if schema.fingerprint in self.schemas:
+            return
+        self.schemas.add(schema.fingerprint)
+        self.add(
+            Kind.SCHEMA,
+            schema_bucket(schema.fingerprint),
+            schema.fingerprint,
+            Change.INSERT,
+            fingerprint=schema.fingerprint,
+            digest=schema.digest,
+            payload=schema.payload,
+        )
+
+    # --- the statement ----------------------------------------------------------------------------
+
+    def table(self) -> pa.Table:
+        """The rows as the source of the statement."""
+        columns = {name: [row.get(name) for row in self.rows] for name in CHANGE_ENTRY.names}
+        return pa.table(columns, schema=CHANGE_ENTRY)
+
+    def statement(
+        self,
+        point: str,
+        store: Store,
+        clash: str = "false",
+        more: Iterable[DataFrame] = (),
+        bulk: bool = False,
+        changing: bool = False,
+    ) -> Statement:
+        """The MERGE of the rows and of frames with the same columns.
+
+        `changing` says that the frames update or delete.
+        """
+        source = store.session.createDataFrame(self.table())
+        for frame in more:
+            source = source.unionByName(frame)
+        sql = change_rows(
+            store.relation,
+            self.partitions,
+            self.bounds,
+            clash,
+            inserts_only=not (self._changing or changing),
+        )
+        return Statement(point, sql, source, bulk=bulk)
+
+
+def as_changes(frame: DataFrame, columns: dict[str, str]) -> DataFrame:
+    """A frame as source rows of a general commit: these expressions, and null for the rest."""
+    return frame.selectExpr(
+        *(
+            f"{columns[name]} AS {name}"
+            if name in columns
+            else f"CAST(NULL AS {_SQL_TYPES[str(kind)]}) AS {name}"
+            for name, kind in zip(CHANGE_ENTRY.names, CHANGE_ENTRY.types, strict=True)
+        )
+    )
+
+
+_SQL_TYPES = {"string": "STRING", "int32": "INT", "int64": "BIGINT", "bool": "BOOLEAN"}

@@ -1,0 +1,21 @@
+"""What a view is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+COMMIT = "Id of the commit that last changed the row; DESCRIBE HISTORY shows it in userMetadata"
+
+
+@dataclass(frozen=True)
+class View:
+    """A view: its query over `{entries}`, and a comment for it and for each of its columns.
+
+    `needs` names the columns of the table that older layouts do not have.
+    """
+
+    name: str
+    comment: str
+    query: str
+    columns: dict[str, str]
+    needs: tuple[str, ...] = ()
