@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from dataclasses import dataclass
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from catalog.cache.answers import Answers
 from catalog.cache.broadcast import Handle, broadcast
+from catalog.cache.following import Following
 from catalog.cache.loader import Loader
 from catalog.cache.metrics import CacheMetrics, gauges_of
 from catalog.cache.snapshot import Snapshot
@@ -48,13 +50,15 @@ class Stopped:
     left: tuple[str, ...] = ()
 
 
-class Cache(Answers):
+class Cache(Following):
     """Answers which schema a segment has, from memory, at the version of the last poll."""
 
-    def __init__(self, spark: SparkSession, loader: Loader) -> None:
+    def __init__(
+        self, spark: SparkSession, loader: Loader, pause: Callable[[float], None] = time.sleep
+    ) -> None:
+        super().__init__(pause)
         self._spark = spark
         self._loader = loader
-        self._snapshot: Snapshot | None = None
         self._handle: Handle | None = None
         self._shipped: Snapshot | None = None
         self._polling = threading.Lock()
@@ -159,10 +163,20 @@ class Cache(Answers):
     def metrics(self) -> CacheMetrics:
         """What the cache holds and has done so far, in figures."""
         snapshot = self._snapshot
+        done = self._mismatches.figures
+        figures = CacheMetrics(
+            mismatches=done.met,
+            mismatch_retries=done.retries,
+            mismatches_remained=done.remained,
+        )
         if snapshot is None:
-            return CacheMetrics()
-        unknown = sum(counts.get(None, 0) for counts in snapshot.counts.values())
-        return CacheMetrics(snapshot.version, len(snapshot), unknown)
+            return figures
+        return replace(
+            figures,
+            version=snapshot.version,
+            published=len(snapshot),
+            without_schema=sum(counts.get(None, 0) for counts in snapshot.counts.values()),
+        )
 
     def write_metrics(self, file: str | os.PathLike[str], **labels: str) -> None:
         """Writes the figures to a file as Prometheus takes them, in place of the old ones."""

@@ -1,4 +1,4 @@
-"""The caches of a catalog, asked together for the schemas that their snapshots hold."""
+"""The caches of a catalog, asked together for schemas, and waited for together."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import threading
 from weakref import WeakSet
 
 from catalog.cache.cache import Cache
+from catalog.cache.following import check_timeout, check_version
 from catalog.schema import Schema
+from catalog.waiting import Deadline
 
 
 class Caches:
@@ -24,6 +26,17 @@ class Caches:
         """Ends what they do in the background; what they found is stored before."""
         for cache in self._all():
             cache.stop()
+
+    def wait_for(self, version: int, timeout: float = 60.0) -> None:
+        """Returns when all that are loaded have reached a version of the table.
+
+        Each polls in turn, in this thread. The seconds are for all of them together; the first that
+        does not get there raises `GaveUp`, and a poll that fails raises its own error.
+        """
+        wanted, deadline = check_version(version), Deadline(check_timeout(timeout))
+        for cache in self._all():
+            if cache.loaded:
+                cache.reach(wanted, deadline)
 
     def holds(self, fingerprint: str) -> bool:
         """Whether a snapshot has the schema."""

@@ -16,13 +16,14 @@ from catalog.backfill.waiting import Trouble
 from catalog.cache.cache import Cache, Poll, Stopped
 from catalog.cache.courier import Courier
 from catalog.cache.datasource import DatasourceSchema
+from catalog.cache.expectation import Told, told_by
 from catalog.cache.keys import keys_of, texts_of
 from catalog.cache.loader import Loader
 from catalog.cache.metrics import CacheMetrics
 from catalog.cache.overlay import laid_over
 from catalog.cache.places import Found, PlaceName, Places
-from catalog.cache.resolver import Resolver
-from catalog.errors import Unreadable
+from catalog.cache.resolver import Resolver, unreadable
+from catalog.errors import NotInSnapshot
 from catalog.evolution.merge import Policy
 from catalog.realtime.follower import Follower
 from catalog.schema import Schema
@@ -56,8 +57,14 @@ class LiveCache(Cache):
     A broadcast handle ships the snapshot alone.
     """
 
-    def __init__(self, spark: SparkSession, loader: Loader, beside: Beside) -> None:
-        super().__init__(spark, loader)
+    def __init__(
+        self,
+        spark: SparkSession,
+        loader: Loader,
+        beside: Beside,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        super().__init__(spark, loader, pause)
         self._places = beside.places
         self._follower = beside.follower
         self._resolver = beside.resolver
@@ -134,19 +141,18 @@ class LiveCache(Cache):
         known = self.snapshot.knows(segment_id)
         return PlaceName.PUBLISHED if known else None
 
-    def schema_of(self, segment_id: str) -> Schema:
+    def schema_of(self, segment_id: str, *, expect: Schema | str | None = None) -> Schema:
+        if expect is not None:
+            return super().schema_of(segment_id, expect=expect)
         found = self._found(segment_id)
         if isinstance(found, Trouble):
-            raise Unreadable(
-                f"Segment {segment_id} is published without a schema, and its data does not say "
-                f"it: {found.reason}. It is asked again after {found.retry_at:%H:%M:%S}.",
-                segment_id=segment_id,
-                reason=found.reason,
-            )
+            raise unreadable(segment_id, found)
         # Read after the places: what has left them is in it.
         return self.snapshot.schema_of(segment_id) if found is None else found.schema
 
-    def fingerprint_of(self, segment_id: str) -> str | None:
+    def fingerprint_of(self, segment_id: str, *, expect: Schema | str | None = None) -> str | None:
+        if expect is not None:
+            return super().fingerprint_of(segment_id, expect=expect)
         found = self._found(segment_id)
         if isinstance(found, Found):
             return found.schema.fingerprint
@@ -157,6 +163,18 @@ class LiveCache(Cache):
         if isinstance(found, Found):
             return found.num_rows
         return self.snapshot.num_rows(segment_id)
+
+    def _told(self, segment_id: str) -> Told:
+        try:
+            found = self._found(segment_id)
+        except NotInSnapshot:
+            found = None  # the snapshot says so below, or one that a poll brought since
+        snapshot = self.snapshot
+        if isinstance(found, Trouble):
+            return Told(snapshot.version, None, unreadable(segment_id, found))
+        if isinstance(found, Found):
+            return Told(snapshot.version, found.schema)
+        return told_by(snapshot, segment_id)
 
     def _found(self, segment_id: str) -> Found | Trouble | None:
         """What is known of a segment beside the snapshot; nothing if the snapshot is to answer."""

@@ -34,6 +34,9 @@ class CacheMetrics:
     announcers: int = _figure("Streaming jobs that announce something")
     announcement_gaps: int = _figure("Announcements that did not follow from what was known")
     announcements_broken: int = _figure("Announcements that could not be read")
+    mismatches: int = _figure("Questions whose first answer was not the schema that was expected")
+    mismatch_retries: int = _figure("Times that such a question was asked again after a poll")
+    mismatches_remained: int = _figure("Such questions that polls did not settle")
 
     @property
     def backfill_per_second(self) -> float:

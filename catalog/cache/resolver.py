@@ -14,7 +14,7 @@ from catalog.backfill.waiting import Completion, Trouble, Waiting, completed, tr
 from catalog.cache.courier import Courier
 from catalog.cache.places import Found, Places, present_in
 from catalog.cache.snapshot import Snapshot
-from catalog.errors import LoadInterrupted
+from catalog.errors import LoadInterrupted, Unreadable
 from catalog.files.footers import Footer
 from catalog.read.formats import Place, place_of
 
@@ -235,6 +235,16 @@ class Resolver:
     def _count(self, **more: float) -> None:
         added = {name: getattr(self._figures, name) + value for name, value in more.items()}
         self._figures = _with(self._figures, **added)
+
+
+def unreadable(segment_id: str, trouble: Trouble) -> Unreadable:
+    """The error for who asked for the schema of a segment whose data does not say it."""
+    return Unreadable(
+        f"Segment {segment_id} is published without a schema, and its data does not say it: "
+        f"{trouble.reason}. It is asked again after {trouble.retry_at:%H:%M:%S}.",
+        segment_id=segment_id,
+        reason=trouble.reason,
+    )
 
 
 def _with(figures: ResolverFigures, **values: Any) -> ResolverFigures:
