@@ -24,6 +24,7 @@ from tests.benchmarks import (
     evolving,
     filling,
     growth,
+    operating,
     publishing,
     report,
 )
@@ -48,6 +49,7 @@ FIGURES: dict[str, Callable[[Ground], list[Figure]]] = {
     "read": evolving.reading,
     "footers": filling.footers,
     "backfill": filling.backfill,
+    "operation": operating.operation,
     "search": cleaning.search,
     "beside": cleaning.beside,
     "threads": crowds.threads,
