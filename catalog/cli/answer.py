@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from math import isfinite
@@ -27,6 +27,7 @@ class Table:
         more: there were further rows than the limit allowed.
         brief: the columns that a terminal has room for; all of them if none are named.
         tinted_by: the column whose `+`, `-` or `~` colours the row on a terminal.
+        people: what a terminal shows in its place, where leaving out columns is not enough.
     """
 
     columns: tuple[str, ...]
@@ -34,6 +35,7 @@ class Table:
     more: bool = False
     brief: tuple[str, ...] = ()
     tinted_by: str = ""
+    people: Table | None = None
 
     def dicts(self) -> list[dict[str, Any]]:
         """The rows by name."""
@@ -62,6 +64,12 @@ class Answer:
 def table_of(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Table:
     """A table of some columns of rows."""
     return Table(tuple(columns), tuple(tuple(row[name] for name in columns) for row in rows))
+
+
+def cut(columns: Sequence[str], rows: Iterable[tuple[Any, ...]], limit: int) -> Table:
+    """A table of the first rows."""
+    given = tuple(rows)
+    return Table(tuple(columns), given[:limit], more=len(given) > limit)
 
 
 def fetch(frame: DataFrame, limit: int, brief: Sequence[str] = ()) -> Table:

@@ -48,10 +48,10 @@ class Work:
 
 @dataclass(frozen=True)
 class Command:
-    """A word of the shell, and perhaps a job.
+    """What the shell can be told to do, and perhaps a job.
 
     Attributes:
-        name: the word.
+        name: the word, or two with a blank between them.
         summary: one line for the list of commands.
         details: what the help says beyond it.
         example: a command line without the program's name.

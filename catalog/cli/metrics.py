@@ -42,6 +42,15 @@ _FIGURES = {
     ),
     "left": ("strata_backfill_left", "Segments that the last backfill did not get to"),
     "per_second": ("strata_backfill_per_second", "Segments that it completed in a second"),
+    "aborted": ("strata_recover_aborted", "Operations whose owners had left them"),
+    "decided": ("strata_recover_decided", "Operations whose owners were quicker than the recovery"),
+    "swept": ("strata_recover_swept", "Decided operations whose staged rows were removed"),
+    "forgotten": ("strata_recover_forgotten", "Operations decided long ago that were removed"),
+    "expired": ("strata_operations_expired", "Open operations whose lease is over"),
+    "oldest_seconds": (
+        "strata_operations_oldest_seconds",
+        "Age of the oldest operation that is open or ready, 0 without one",
+    ),
 }
 
 
@@ -117,6 +126,13 @@ def _of_catalog(stats: Stats, now: datetime) -> list[Gauge]:
         Gauge("strata_schemas", "Live schemas", stats.schemas),
         Gauge("strata_orphan_schemas", "Live schemas that nothing uses", stats.orphans),
         Gauge("strata_retired_schemas", "Schemas on their way out", stats.retired),
+        Gauge("strata_objects", "Objects", stats.objects),
+        Gauge("strata_operations_open", "Operations that are open", stats.operations_open),
+        Gauge(
+            "strata_operations_ready",
+            "Operations that wait for their epoch",
+            stats.operations_ready,
+        ),
     ]
     if stats.last_published_at is not None:
         age = (now - stats.last_published_at).total_seconds()

@@ -11,6 +11,7 @@ from typing import NoReturn
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 LONGEST = timedelta(days=36_500)
+LIMIT = 100
 _TIME = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 
 
@@ -115,4 +116,11 @@ def add_as_of(parser: argparse.ArgumentParser) -> None:
     """Adds the argument for commands that show the catalog as it was."""
     parser.add_argument(
         "--as-of", type=as_of, metavar="VERSION|TIME", help="the catalog as it was then"
+    )
+
+
+def add_limit(parser: argparse.ArgumentParser, default: int = LIMIT) -> None:
+    """Adds the argument for commands that list something."""
+    parser.add_argument(
+        "--limit", type=positive, default=default, help="at most so many (default %(default)s)"
     )

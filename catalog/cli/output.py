@@ -7,6 +7,7 @@ import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, TextIO
 
@@ -165,7 +166,9 @@ def visible(value: str) -> str:
 
 
 def _brief(table: Table) -> Table:
-    """The columns that a terminal has room for."""
+    """What a terminal has room for."""
+    if table.people is not None:
+        return replace(table.people, more=table.more)
     kept = [table.columns.index(name) for name in table.brief] or range(len(table.columns))
     rows = tuple(tuple(row[index] for index in kept) for row in table.rows)
     columns = tuple(table.columns[index] for index in kept)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, BooleanOptionalAction
+from argparse import ArgumentParser, BooleanOptionalAction, _SubParsersAction
 from importlib.metadata import PackageNotFoundError, version
 
 from catalog.cli.command import Access, Command
-from catalog.cli.commands import COMMANDS
+from catalog.cli.commands import COMMANDS, GROUPS
 from catalog.cli.options import Parser, setting
 
 EXITS = (
@@ -26,13 +26,18 @@ def shell_parser() -> Parser:
     commands = parser.add_subparsers(
         dest="command", metavar="COMMAND", required=True, parser_class=Parser
     )
+    groups: dict[str, _SubParsersAction[Parser]] = {}
     for command in COMMANDS:
-        sub = commands.add_parser(
-            command.name,
+        first, _, second = command.name.partition(" ")
+        if second and first not in groups:
+            groups[first] = _add_group(commands, first)
+        sub = (groups[first] if second else commands).add_parser(
+            second or first,
             help=command.summary,
             description=_description(command),
             epilog=f"example:\n  strata {command.example}\n\n{EXITS}",
         )
+        sub.set_defaults(command=command.name)
         command.arguments(sub)
         _add_common(sub, command)
         session = sub.add_argument_group("Spark")
@@ -51,6 +56,19 @@ def shell_parser() -> Parser:
             help="one more Spark setting; may be repeated",
         )
     return parser
+
+
+def _add_group(commands: _SubParsersAction[Parser], word: str) -> _SubParsersAction[Parser]:
+    """The first word of commands that have two; what it takes is the second one."""
+    summary = GROUPS[word]
+    group = commands.add_parser(
+        word,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=f"strata {word} ACTION --help shows the options of an action, and an example.\n\n"
+        f"{EXITS}",
+    )
+    return group.add_subparsers(metavar="ACTION", required=True, parser_class=Parser)
 
 
 def job_parser(command: Command) -> Parser:

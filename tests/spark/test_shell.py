@@ -56,6 +56,7 @@ def manifest(tmp_path: Path) -> str:
     return str(file)
 
 
+@pytest.mark.exact
 @pytest.mark.connect
 def test_a_catalog_is_made_filled_looked_at_and_emptied_from_the_shell(
     strata: Strata, manifest: str, tmp_path: Path

@@ -41,8 +41,9 @@ def test_every_include_matches_files_and_every_resource_file_is_included() -> No
     assert set(FILES) == set((ROOT / "conf" / "resources").iterdir())
 
 
-def test_backfill_clean_up_maintenance_and_verification_are_scheduled() -> None:
-    assert set(JOBS) == {"strata_backfill", "strata_cleanup", "strata_maintain", "strata_verify"}
+def test_all_upkeep_is_scheduled() -> None:
+    upkeep = ("backfill", "cleanup", "maintain", "recover", "verify")
+    assert set(JOBS) == {f"strata_{job}" for job in upkeep}
 
 
 @pytest.mark.parametrize("name", ["strata_backfill", "strata_verify"])

@@ -7,14 +7,13 @@ from collections.abc import Iterable
 
 from catalog.backfill.backfiller import DEFAULT_BATCH
 from catalog.backfill.report import BackfillReport
-from catalog.cli.answer import Answer, Table
+from catalog.cli.answer import Answer, Table, cut
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.commands.writing import add_why
-from catalog.cli.options import positive
+from catalog.cli.options import LIMIT, positive
 from catalog.publish.files import FilesReport
 from catalog.read.formats import FORMATS
 
-LIMIT = 100
 # So many are listed of those that go into quarantine in one run; all of them are counted.
 LISTED = 1000
 
@@ -94,19 +93,14 @@ def _publish_files(work: Work) -> Answer:
     return Answer(
         facts={"version": report.version, **counts, "dry_run": report.dry_run},
         tables={
-            "broken": _cut(("path", "reason"), broken, limit),
-            "changed": _cut(("segment_id",), ((each,) for each in report.changed), limit),
-            "missing": _cut(("segment_id",), ((each,) for each in report.missing), limit),
+            "broken": cut(("path", "reason"), broken, limit),
+            "changed": cut(("segment_id",), ((each,) for each in report.changed), limit),
+            "missing": cut(("segment_id",), ((each,) for each in report.missing), limit),
         },
         found=bool(report.broken),
         figures={**counts, "conflicts_retried": report.retries},
         note=" ".join(_advice(report, arguments)),
     )
-
-
-def _cut(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]], limit: int) -> Table:
-    given = tuple(rows)
-    return Table(columns, given[:limit], more=len(given) > limit)
 
 
 def _advice(report: FilesReport, arguments: Namespace) -> Iterable[str]:

@@ -11,21 +11,14 @@ from pyspark.sql import functions as F
 
 from catalog.cli.answer import Answer, Table, fetch
 from catalog.cli.command import Access, Command, Work
-from catalog.cli.options import add_as_of, positive
+from catalog.cli.options import add_as_of, add_limit
 from catalog.errors import InvalidInput
 from catalog.table.location import identifier
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-LIMIT = 100
 _SHOWING = {"DESCRIBE", "DESC", "SHOW", "EXPLAIN"}
-
-
-def _add_limit(parser: ArgumentParser, default: int = LIMIT) -> None:
-    parser.add_argument(
-        "--limit", type=positive, default=default, help="at most so many (default %(default)s)"
-    )
 
 
 # --- segments -------------------------------------------------------------------------------------
@@ -42,7 +35,7 @@ def _segments_arguments(parser: ArgumentParser) -> None:
         "tries again",
     )
     add_as_of(parser)
-    _add_limit(parser)
+    add_limit(parser)
 
 
 def _segments(work: Work) -> Answer:
@@ -111,7 +104,7 @@ def _schemas_arguments(parser: ArgumentParser) -> None:
     which.add_argument("--retired", action="store_true", help="those on their way out")
     which.add_argument("--datasource", help="only those that a datasource uses")
     add_as_of(parser)
-    _add_limit(parser)
+    add_limit(parser)
 
 
 def _schemas(work: Work) -> Answer:
@@ -183,7 +176,7 @@ SCHEMA_OF = Command(
 
 def _datasources_arguments(parser: ArgumentParser) -> None:
     add_as_of(parser)
-    _add_limit(parser)
+    add_limit(parser)
 
 
 def _datasources(work: Work) -> Answer:
@@ -212,7 +205,7 @@ DATASOURCES = Command(
 
 
 def _history_arguments(parser: ArgumentParser) -> None:
-    _add_limit(parser, 20)
+    add_limit(parser, 20)
 
 
 def _history(work: Work) -> Answer:
@@ -251,7 +244,7 @@ RUNS = Command(
 
 def _sql_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("query", help="one query over the views: schemas, segments, …")
-    _add_limit(parser, 1000)
+    add_limit(parser, 1000)
 
 
 def _sql(work: Work) -> Answer:

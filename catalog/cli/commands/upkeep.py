@@ -1,15 +1,19 @@
-"""The words for schedules: cleanup, maintain, verify."""
+"""The words for schedules: cleanup, maintain, recover, verify."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from collections.abc import Mapping
 from dataclasses import asdict
 
 from catalog.cleanup import DEFAULT_LIMIT
 from catalog.cli.answer import Answer, Table, table_of
 from catalog.cli.command import Access, Command, Work
+from catalog.cli.commands.deciding import tried_again
+from catalog.cli.commands.operating import standing
 from catalog.cli.commands.writing import add_why
 from catalog.cli.options import duration, positive
+from catalog.operations.recovery import RecoverReport
 
 # --- cleanup --------------------------------------------------------------------------------------
 
@@ -148,6 +152,68 @@ MAINTAIN = Command(
     access=Access.WRITE,
     arguments=_maintain_arguments,
     work=_maintain,
+    recorded=True,
+)
+
+# --- recover --------------------------------------------------------------------------------------
+
+
+def _recover_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--keep",
+        type=duration,
+        default="30d",
+        metavar="TIME",
+        help="how long it stays known what became of an operation (default %(default)s)",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    add_why(parser)
+
+
+def _recover(work: Work) -> Answer:
+    arguments, catalog = work.arguments, work.catalog
+    report = catalog.recover(
+        keep=arguments.keep,
+        dry_run=arguments.dry_run,
+        reason=arguments.reason,
+        deadline=arguments.deadline,
+        progress=work.progress,
+    )
+    return shown_recovery(report, standing(catalog.operations()), tried_again(catalog))
+
+
+def shown_recovery(report: RecoverReport, left: Mapping[str, int], tried_again: int) -> Answer:
+    """What a recovery did, and how many operations are left that are not decided."""
+    rows = [("aborted", row.id, row.name, row.owner, row.lease_until) for row in report.aborted]
+    others = {"decided": report.decided, "swept": report.swept, "forgotten": report.forgotten}
+    counts = {"aborted": len(rows), **{what: len(ids) for what, ids in others.items()}}
+    rest = ((what, each, None, None, None) for what, ids in others.items() for each in ids)
+    columns = ("change", "operation_id", "name", "owner", "lease_until")
+    return Answer(
+        facts={
+            "version": report.version,
+            **counts,
+            **left,
+            "dry_run": report.dry_run,
+            "retries": tried_again,
+        },
+        tables={"changes": Table(columns, (*rows, *rest))},
+        figures={**counts, **left, "conflicts_retried": tried_again},
+    )
+
+
+RECOVER = Command(
+    name="recover",
+    summary="abort operations that their owners left, and remove what decided ones staged",
+    details=(
+        "An operation is left when its lease is over and it is still open; those that wait for an\n"
+        "epoch are never touched. It may be stopped and run again at any time, also by two at\n"
+        "once and beside the owners: an operation is decided once."
+    ),
+    example="recover --dry-run",
+    access=Access.WRITE,
+    arguments=_recover_arguments,
+    work=_recover,
     recorded=True,
 )
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from catalog.cli.commands import BY_NAME, COMMANDS
+from catalog.cli.command import Access
+from catalog.cli.commands import BY_NAME, COMMANDS, GROUPS
 from catalog.cli.job import run_job
 from catalog.cli.options import as_of, duration, moment, positive, seconds, setting
 from catalog.cli.parsers import job_parser, shell_parser
@@ -36,6 +37,28 @@ WORDS = [
     "demo",
     "report",
     "runs",
+    "operations",
+    "operation show",
+    "operation publish",
+    "operation abort",
+    "operation renew",
+    "epoch",
+    "advance",
+    "recover",
+    "put",
+    "get",
+    "objects",
+    "remove",
+]
+JOBS = [
+    "publish",
+    "publish-files",
+    "backfill",
+    "cleanup",
+    "maintain",
+    "recover",
+    "verify",
+    "poll",
 ]
 
 
@@ -96,6 +119,10 @@ def test_numbers_and_settings_are_checked() -> None:
         (["publish", "x.csv", "--on-existing", "replac"], "did you mean replace?"),
         (["publish_files", "a", "b"], "did you mean publish-files?"),
         (["backfill", "--retry-quarantine"], "did you mean --retry-quarantined?"),
+        (["operatoins"], "did you mean operations?"),
+        (["operation", "shwo", "7c1e"], "did you mean show?"),
+        (["operation", "publish", "7c1e", "--epock", "3"], "did you mean --epoch?"),
+        (["operations", "--state", "opne"], "did you mean open?"),
     ],
 )
 def test_a_wrong_word_suggests_the_right_one(
@@ -122,7 +149,7 @@ def test_the_help_of_a_command_has_an_example_that_its_parser_takes(
 ) -> None:  # type: ignore[no-untyped-def]
     import shlex
 
-    assert main([command.name, "--help"]) == 0
+    assert main([*command.name.split(), "--help"]) == 0
     shown = capsys.readouterr().out
     assert f"strata {command.example}" in shown
     assert "exit codes: 0 done" in shown
@@ -130,9 +157,73 @@ def test_the_help_of_a_command_has_an_example_that_its_parser_takes(
     assert parsed.command == command.name
 
 
+def test_a_first_word_alone_lists_the_second_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    for group in GROUPS:
+        assert main([group]) == 2
+        assert "arguments are required: ACTION" in capsys.readouterr().err
+        assert main([group, "--help"]) == 0
+        shown = " ".join(capsys.readouterr().out.split())
+        under = [command for command in COMMANDS if command.name.startswith(f"{group} ")]
+        assert len(under) > 1
+        for command in under:
+            assert f"{command.name.removeprefix(f'{group} ')} {command.summary}" in shown
+
+
+def test_what_changes_something_is_recorded_and_takes_a_reason_and_a_deadline() -> None:
+    for command in COMMANDS:
+        writes = command.access is Access.WRITE
+        parser = job_parser(command)
+        assert command.recorded is writes, command.name
+        assert {"reason", "deadline"}.issubset(a.dest for a in parser._actions) is writes
+
+
 @pytest.mark.parametrize(
-    "name", ["publish", "publish-files", "backfill", "cleanup", "maintain", "verify", "poll"]
+    ("argv", "expected"),
+    [
+        (["operations"], {"state": None, "all": False}),
+        (["operation", "show", "7c1e"], {"id": "7c1e"}),
+        (["operation", "publish", "7c1e", "--epoch", "42"], {"id": "7c1e", "epoch": 42}),
+        (["operation", "renew", "7c1e", "--lease", "2h"], {"lease": timedelta(hours=2)}),
+        (["advance", "42", "--deadline", "5m"], {"epoch": 42, "deadline": 300.0}),
+        (["recover"], {"keep": timedelta(days=30), "dry_run": False}),
+        (["put", "-"], {"file": "-"}),
+        (["objects"], {"type": None}),
+        (["objects", "table", "--as-of", "12"], {"type": "table", "as_of": 12}),
+        (["remove", "table/a", "table/b"], {"keys": ["table/a", "table/b"]}),
+    ],
 )
+def test_words_for_operations_and_objects_are_read(
+    argv: list[str], expected: dict[str, object]
+) -> None:
+    arguments = vars(shell_parser().parse_args(argv))
+    assert arguments["command"] in (argv[0], " ".join(argv[:2]))
+    assert {name: arguments[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["operations", "--state", "open", "--all"],
+        ["operation", "abort"],
+        ["operation", "publish", "7c1e", "--epoch", "0"],
+        ["operation", "renew", "7c1e", "--lease", "tomorrow"],
+        ["operation", "show", "7c1e", "--reason", "x"],
+        ["advance"],
+        ["advance", "-1"],
+        ["recover", "--keep", "30"],
+        ["put"],
+        ["remove"],
+        ["get", "table/a", "table/b"],
+    ],
+)
+def test_what_a_word_does_not_take_is_refused(
+    argv: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(argv) == 2
+    assert "error:" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", JOBS)
 def test_a_job_takes_the_arguments_of_the_command_and_says_how_it_is_submitted(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -143,6 +234,11 @@ def test_a_job_takes_the_arguments_of_the_command_and_says_how_it_is_submitted(
     ours = {a.dest for a in job_parser(BY_NAME[name])._actions}
     assert {"location", "actor", "record", "metrics_file", "output"} <= ours
     assert run_job(name, ["--no-such-option"]) == 2
+
+
+def test_every_script_among_the_jobs_is_one_of_them() -> None:
+    scripts = {file.stem for file in (ROOT / "jobs").glob("*.py")} - {"__init__"}
+    assert scripts == {name.replace("-", "_") for name in JOBS}
 
 
 def test_without_a_location_the_shell_fails_before_it_starts_spark(

@@ -28,6 +28,9 @@ STATS = Stats(
     orphans=1,
     retired=4,
     last_published_at=NOW - timedelta(seconds=90),
+    objects=6,
+    operations_open=8,
+    operations_ready=9,
 )
 
 
@@ -36,6 +39,10 @@ STATS = Stats(
     [
         (errors.InvalidInput("x"), 2, Status.FAILED),
         (errors.SegmentConflict("x"), 2, Status.FAILED),
+        (errors.UnknownOperation("x"), 2, Status.FAILED),
+        (errors.ClaimConflict("x"), 2, Status.FAILED),
+        (errors.EpochRegression("x"), 2, Status.FAILED),
+        (errors.ObjectInUse("x"), 2, Status.FAILED),
         (errors.GaveUp("x"), 3, Status.GAVE_UP),
         (errors.OutcomeUnknown("x"), 3, Status.GAVE_UP),
         (KeyboardInterrupt(), 130, Status.INTERRUPTED),
@@ -91,6 +98,9 @@ def test_the_metrics_say_how_the_run_went_and_how_the_catalog_stands(tmp_path: P
         "strata_schemas": 3,
         "strata_orphan_schemas": 1,
         "strata_retired_schemas": 4,
+        "strata_objects": 6,
+        "strata_operations_open": 8,
+        "strata_operations_ready": 9,
         "strata_last_publish_age_seconds": 90,
     }
 
@@ -105,6 +115,22 @@ def test_the_metrics_of_a_backfill_say_how_far_it_came(tmp_path: Path) -> None:
         "strata_backfill_quarantined": 4,
         "strata_backfill_left": 6,
         "strata_backfill_per_second": 45,
+    }
+
+
+def test_the_metrics_of_a_recovery_say_what_it_did_and_what_is_left(tmp_path: Path) -> None:
+    file = tmp_path / "strata.prom"
+    done = {"aborted": 1, "decided": 2, "swept": 3, "forgotten": 4}
+    left = {"open": 8, "ready": 9, "expired": 5, "oldest_seconds": 3600}
+    outcome = Outcome("recover", "/data/meta", Exit.DONE, 3.0, {**done, **left})
+    write(str(file), outcome, STATS, NOW)
+    told = {n: v for n, v in read(file).items() if n.startswith(("strata_rec", "strata_op"))}
+    assert told == {
+        **{f"strata_recover_{name}": value for name, value in done.items()},
+        "strata_operations_open": 8,
+        "strata_operations_ready": 9,
+        "strata_operations_expired": 5,
+        "strata_operations_oldest_seconds": 3600,
     }
 
 

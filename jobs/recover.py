@@ -1,0 +1,21 @@
+"""Aborts operations that their owners left, and removes what decided ones have staged.
+
+    spark-submit --properties-file conf/local.conf --py-files dist/strata_catalog-….whl \\
+        jobs/recover.py --help
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from catalog.cli.job import run_job
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the job and returns its exit code."""
+    return run_job("recover", argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
