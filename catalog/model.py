@@ -29,6 +29,7 @@ class Kind(StrEnum):
     SCHEMA = "schema"
     RETIRED = "retired"
     SEGMENT = "segment"
+    DATASOURCE = "datasource"
     OBJECT = "object"
     OPERATION = "operation"
     PART = "part"

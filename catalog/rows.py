@@ -133,13 +133,18 @@ def entry_table(
     return pa.table({name: columns[name] for name in ENTRY.names}, schema=ENTRY)
 
 
-def datasource_table(datasources: Iterable[str], buckets: int) -> pa.Table:
-    """Rows that ask whether somebody claims these datasources; they are never written."""
+def datasource_table(
+    datasources: Iterable[str], buckets: int, commit_id: str, now: datetime, actor: str
+) -> pa.Table:
+    """Rows of datasources, one each: what a claim on a datasource as a whole is met by."""
     names = sorted(datasources)
     columns: dict[str, Any] = dict.fromkeys(ENTRY.names, [None] * len(names))
     columns["kind"] = [DATASOURCE] * len(names)
     columns["bucket"] = [bucket_of(name, buckets) for name in names]
     columns["key"] = names
+    same = {"commit_id": commit_id, "revision": 1, "published_at": now, "changed_at": now}
+    for name, value in {**same, "changed_by": actor}.items():
+        columns[name] = [value] * len(names)
     return pa.table(columns, schema=ENTRY)
 
 

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from catalog.waiting import Surroundings
 
 
+_BROUGHT = (Kind.SEGMENT, Kind.SCHEMA)
+
+
 @dataclass(frozen=True)
 class Segments:
     """The segments of a part, with every schema that they use.
@@ -120,8 +123,8 @@ def listed_segments(
     return Segments(
         rows=rows,
         count=len(batch.segments),
-        partitions=frozenset(p for p in partitions if p[0] != Kind.STAGED),
-        bounds={kind: b for kind, b in plan.bounds().items() if kind != Kind.STAGED},
+        partitions=frozenset(p for p in partitions if p[0] in _BROUGHT),
+        bounds={kind: b for kind, b in plan.bounds().items() if kind in _BROUGHT},
         datasources={name: bucket_of(name, buckets) for name in sorted(plan.datasources)},
         digest=sha256("\n".join(lines).encode()).hexdigest(),
         bulk=bulk,

@@ -257,8 +257,18 @@ class FramePublisher:
     ) -> Statement:
         """The statement that inserts, or without anything to refuse, also replaces."""
         store = self._writer.store
-        asked = self.datasources(batch).selectExpr("'datasource' AS kind", "bucket", "key")
         source = self.entries(batch, commit_id, caller.actor)
+        now = f"timestamp_micros({micros(self._surroundings.clock())})"
+        asked = self.datasources(batch).selectExpr(
+            "'datasource' AS kind",
+            "bucket",
+            "key",
+            f"{literal(commit_id)} AS commit_id",
+            "1L AS revision",
+            f"{now} AS published_at",
+            f"{now} AS changed_at",
+            f"{literal(caller.actor)} AS changed_by",
+        )
         source = source.unionByName(asked, allowMissingColumns=True)
         partitions, bounds = with_claims(batch.partitions), bounds_with_claims(batch.bounds)
         if refuse is None:

@@ -150,7 +150,9 @@ class _Round:
             sql = insert_or_replace(store.relation, partitions, bounds, self._claims)
         else:
             sql = insert_missing(store.relation, partitions, bounds, self._refuse, self._claims)
-        asked = datasource_table(plan.datasources, self._buckets)
+        asked = datasource_table(
+            plan.datasources, self._buckets, self._commit_id, self._surroundings.clock(), members[0]
+        )
         source = store.session.createDataFrame(pa.concat_tables([rows, asked]))
         if bulk:
             source = source.withColumn("digest", F.expr(f"coalesce(digest, {DIGEST_SQL})"))
@@ -202,7 +204,8 @@ class _Round:
 
     @property
     def _all_rows(self) -> int:
-        return len(self._plan.segments) + len(self._plan.schemas)
+        plan = self._plan
+        return len(plan.segments) + len(plan.schemas) + len(plan.datasources)
 
     def _hand_out(self, executed: Executed) -> None:
         inserted, replaced = self._written(executed)

@@ -21,7 +21,8 @@ SEGMENT = "segment"
 STAGED = "staged"
 # What a staged row claims without changing it, and may share with other operations.
 HOLD = "hold"
-# The target of claims on a datasource as a whole; no row of the table has this kind.
+# A publish inserts the row of each of its datasources if it is not there. Claims on a datasource as
+# a whole have it as their target, and so meet every publish into it.
 DATASOURCE = "datasource"
 
 # The key of the part that a staged row belongs to.
@@ -109,17 +110,21 @@ def not_among(column: str, names: Iterable[str]) -> str:
 
 
 def with_claims(partitions: Iterable[Partition]) -> set[Partition]:
-    """The partitions with those in which claims on their segments stand."""
+    """The partitions with those of the datasources and of claims on the segments."""
     given = set(partitions)
-    return given | {(STAGED, bucket) for kind, bucket in given if kind == SEGMENT}
+    homes = {bucket for kind, bucket in given if kind == SEGMENT}
+    return given | {(kind, bucket) for kind in (STAGED, DATASOURCE) for bucket in homes}
 
 
 def bounds_with_claims(bounds: Bounds) -> Bounds:
-    """The bounds with those of claims on the segments.
+    """The bounds with those of the datasources and of claims on the segments.
 
-    The lower end is open: claims on datasources stand before all keys of their segments.
+    The lower end is open: the name of a datasource stands before all keys of its segments.
     """
-    return {**bounds, STAGED: ("", bounds[SEGMENT][1])} if SEGMENT in bounds else bounds
+    if SEGMENT not in bounds:
+        return bounds
+    below = ("", bounds[SEGMENT][1])
+    return {**bounds, STAGED: below, DATASOURCE: below}
 
 
 def _check(condition: str) -> str:
@@ -150,10 +155,6 @@ def _insert(columns: Iterable[ColumnSpec] = ENTRY_COLUMNS) -> str:
     return f"INSERT ({', '.join(names)}) VALUES ({', '.join(f's.{name}' for name in names)})"
 
 
-# Rows that only ask whether somebody claims a datasource are never written.
-_WRITTEN = f"s.kind <> '{DATASOURCE}'"
-
-
 def insert_missing(
     target: str,
     partitions: Iterable[Partition],
@@ -163,10 +164,8 @@ def insert_missing(
 ) -> Callable[[str], str]:
     """An insert-only MERGE: what is there stays untouched, and may refuse the whole."""
     on = _on(partitions, bounds, refuse.value, claims)
-    written = "" if claims is None else f" AND {_WRITTEN}"
     return lambda source: (
-        f"MERGE INTO {target} AS t USING {source} AS s ON {on} "
-        f"WHEN NOT MATCHED{written} THEN {_insert()}"
+        f"MERGE INTO {target} AS t USING {source} AS s ON {on} WHEN NOT MATCHED THEN {_insert()}"
     )
 
 
@@ -187,7 +186,7 @@ def insert_or_replace(
         f"MERGE INTO {target} AS t USING {source} AS s ON {on} "
         f"WHEN MATCHED AND t.kind = 'segment' AND {CONTRADICTS} "
         f"THEN UPDATE SET {updates}, revision = t.revision + 1 "
-        f"WHEN NOT MATCHED AND {_WRITTEN} THEN {_insert()}"
+        f"WHEN NOT MATCHED THEN {_insert()}"
     )
 
 

@@ -65,9 +65,10 @@ def _bucket(buckets: int) -> str:
     )
     return (
         f"CASE WHEN kind IN ('schema', 'retired') THEN {by_schema} "
-        f"WHEN kind = 'segment' THEN {by_datasource} WHEN kind = 'staged' THEN {staged} "
+        f"WHEN kind IN ('segment', 'datasource') THEN {by_datasource} "
+        f"WHEN kind = 'staged' THEN {staged} "
         f"WHEN kind IN ('operation', 'part') THEN {by_operation} "
-        "WHEN kind IN ('object', 'epoch') THEN 0 ELSE bucket END"
+        "WHEN kind IN ('object', 'epoch', 'guard') THEN 0 ELSE bucket END"
     )
 
 

@@ -181,8 +181,8 @@ def test_a_plan_names_the_partitions_of_its_segments_of_claims_and_of_the_schema
     assert plan.partitions(64) == {
         ("segment", segment_bucket("orders/1", 64)),
         ("segment", segment_bucket("users/1", 64)),
-        ("staged", segment_bucket("orders/1", 64)),
-        ("staged", segment_bucket("users/1", 64)),
+        *((kind, segment_bucket("orders/1", 64)) for kind in ("staged", "datasource")),
+        *((kind, segment_bucket("users/1", 64)) for kind in ("staged", "datasource")),
         ("schema", schema_bucket(Schema.of("a INT").fingerprint)),
         ("schema", schema_bucket(Schema.of("b INT").fingerprint)),
     }
@@ -195,6 +195,7 @@ def test_a_plan_bounds_the_keys_of_each_kind() -> None:
         "schema": (fingerprints[0], fingerprints[-1]),
         "segment": ("Users/7", "orders/5"),
         "staged": ("", "orders/5"),
+        "datasource": ("", "orders/5"),
     }
 
 

@@ -157,15 +157,11 @@ def test_a_claim_refuses_the_statement_and_never_matches(name: str) -> None:
 
 
 def test_claims_are_looked_for_beside_the_segments_and_below_their_keys() -> None:
-    assert with_claims(PARTITIONS) == PARTITIONS | {("staged", 2), ("staged", 10)}
-    assert bounds_with_claims(BOUNDS) == {**BOUNDS, "staged": ("", "b/2")}
+    homes = {(kind, bucket) for kind in ("staged", "datasource") for bucket in (2, 10)}
+    assert with_claims(PARTITIONS) == PARTITIONS | homes
+    below = ("", "b/2")
+    assert bounds_with_claims(BOUNDS) == {**BOUNDS, "staged": below, "datasource": below}
     assert bounds_with_claims({"schema": ("00", "ff")}) == {"schema": ("00", "ff")}
-
-
-def test_rows_that_only_ask_for_claims_are_never_written() -> None:
-    for name in ("insert", "replace"):
-        sql = RESPECTFUL[name]("v")
-        assert " WHEN NOT MATCHED AND s.kind <> 'datasource' THEN INSERT (" in sql
 
 
 def test_a_delete_by_condition_names_its_partitions_and_meets_claims() -> None:
