@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -136,3 +137,58 @@ def test_the_notebook_on_backfill_shows_each_way_to_a_schema(
     assert notebook.names["checked"].ok, notebook.names["checked"]
     assert [row["unit"] for row in read].count("C") == 5
     assert len(read) == 12
+
+
+def test_the_notebook_on_operations_begins_anew_and_shows_each_change_at_one_moment(
+    spark: SparkSession, location: str
+) -> None:
+    with Catalog.open(spark, location, actor="operations") as catalog:
+        left = catalog.operation("open from the last time", parts=1)
+        left.stage(0, publish=[segment("shop/1")])
+        waiting = catalog.operation("ready from the last time", parts=1)
+        waiting.stage(0, publish=[segment("shop/2")])
+        waiting.publish(epoch=7)
+    file = ROOT / "notebooks" / "05_operations.py"
+    notebook = Notebook(spark, file, location=location).run()
+    names = notebook.names
+    described, claims, after, changed, ready, step, lives, history = notebook.shown
+    assert [(row["key"], row["revision"]) for row in described] == [
+        ("index/shop", 1),
+        ("table/shop", 1),
+    ]
+    assert {(row["target"], row["key"], row["action"], row["shared"]) for row in claims} == {
+        ("datasource", "shop", "hold", True),
+        ("object", "index/shop", "bump", False),
+        ("object", "table/shop", "put", False),
+        *(("segment", f"shop/{day}", "replace", False) for day in (1, 2, 3)),
+    }
+    assert names["status"].staged == (0, 1, 2)
+    assert (names["refused"].condition, names["final"].condition) == (
+        "CLAIM_CONFLICT",
+        "OPERATION_DECIDED",
+    )
+    assert [(row["key"], row["revision"]) for row in after] == [
+        ("index/shop", 2),
+        ("table/shop", 2),
+    ]
+    assert after[0]["links"] == {"table/shop": 2}
+    assert json.loads(after[1]["body"]) == {"owner": "ann", "amounts": "decimal"}
+    assert {row["version"] for row in changed} == {names["published"].version}
+    assert [(row["kind"], row["key"], row["change"]) for row in changed] == [
+        ("object", "index/shop", "changed"),
+        ("object", "table/shop", "changed"),
+        *(("segment", f"shop/{day}", "changed") for day in (1, 2, 3)),
+    ]
+    assert [row["name"] for row in ready] == [
+        "the fourth day",
+        "a mistake",
+        "undo the mistake",
+    ]
+    assert [(row["key"], row["change"]) for row in step] == [("shop/4", "added")]
+    assert len(names["step"].applied) == 3
+    assert [each.name for each in names["report"].aborted] == ["left alone"]
+    from_before = [(left.name, "aborted"), (waiting.name, "published")]
+    assert [(row["name"], row["state"]) for row in lives[:2]] == from_before
+    assert [row["state"] for row in lives[2:]] == ["published"] * 4 + ["aborted"]
+    assert history[0]["verb"] == "sweep operations"
+    assert names["checked"].ok, names["checked"]
