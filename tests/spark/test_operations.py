@@ -192,6 +192,7 @@ def test_a_hundred_thousand_segments_are_staged_as_a_frame_and_appear_at_once(
 # --- the life of an operation --------------------------------------------------------------------
 
 
+@pytest.mark.stress
 def test_calls_are_repeated_without_harm_and_nothing_changes_what_is_decided(
     open_catalog: Open,
 ) -> None:
@@ -290,6 +291,7 @@ def test_calls_are_repeated_without_harm_and_nothing_changes_what_is_decided(
     assert_promises(ann)
 
 
+@pytest.mark.stress
 def test_an_operation_without_a_number_of_parts_is_sealed_before_it_is_published(
     catalog: Catalog,
 ) -> None:
@@ -485,6 +487,7 @@ def test_a_frame_respects_claims_in_every_mode(
     assert_promises(catalog)
 
 
+@pytest.mark.stress
 def test_a_claim_ends_when_the_operation_is_published_or_its_epoch_is_reached(
     catalog: Catalog,
 ) -> None:
@@ -517,6 +520,7 @@ def test_a_claim_ends_when_the_operation_is_published_or_its_epoch_is_reached(
     assert_promises(catalog)
 
 
+@pytest.mark.stress
 def test_a_part_takes_what_is_there_as_it_is_or_replaces_it(catalog: Catalog) -> None:
     catalog.publish([segment("orders/1"), segment("orders/2")])
     operation = catalog.operation("reload", parts=1)
@@ -583,6 +587,7 @@ def test_parts_that_contradict_each_other_are_refused_and_others_are_united(
     assert_promises(catalog)
 
 
+@pytest.mark.stress
 def test_what_an_operation_cannot_do_to_objects_is_refused_before_it_is_final(
     catalog: Catalog,
 ) -> None:
