@@ -118,6 +118,7 @@ def test_a_sample_of_the_orders_of_six_parts_gives_the_same(catalog: Catalog) ->
     check_orders(catalog, random.Random(SEED).sample(orders, 12))
 
 
+@pytest.mark.stress
 def test_parts_staged_at_once_give_the_same(
     open_catalog: Callable[..., Catalog], catalog: Catalog
 ) -> None:

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from catalog import Catalog, Object
@@ -88,6 +89,7 @@ def test_the_stable_epoch_only_rises_and_what_waits_above_it_is_final(catalog: C
     assert_promises(catalog)
 
 
+@pytest.mark.stress
 def test_what_is_pending_on_a_key_is_published_whole_and_never_out_of_order(
     catalog: Catalog,
 ) -> None:
@@ -240,6 +242,7 @@ def contents(spark: SparkSession, location: str) -> list[str]:
     return sorted(map(str, frame.collect()))
 
 
+@pytest.mark.stress
 def test_what_is_created_and_dropped_within_a_step_leaves_no_trace(catalog: Catalog) -> None:
     catalog.publish([segment("orders/1", rows=1)])
     catalog.put([Object("table/x", {"n": 1}), Object("index/x", links=["table/x"])])
@@ -315,6 +318,7 @@ def test_a_datasource_takes_no_data_while_its_table_is_staged_and_keeps_it_while
     assert_promises(catalog)
 
 
+@pytest.mark.stress
 def test_data_waits_behind_the_table_that_it_is_for(catalog: Catalog) -> None:
     create = ready(catalog, 2, "create", put=Object("table/orders", datasource="orders"))
     refusal(catalog, ClaimConflict, lambda: catalog.publish([segment("orders/1")]))
@@ -329,6 +333,7 @@ def test_data_waits_behind_the_table_that_it_is_for(catalog: Catalog) -> None:
     assert_promises(catalog)
 
 
+@pytest.mark.stress
 def test_what_an_operation_keeps_stays_as_it_was_in_steps_and_in_a_jump(
     spark: SparkSession, open_catalog: Open, location: str, tmp_path: Path
 ) -> None:
@@ -348,6 +353,7 @@ def test_what_an_operation_keeps_stays_as_it_was_in_steps_and_in_a_jump(
         assert contents(spark, copied) == contents(spark, location)
 
 
+@pytest.mark.stress
 def test_pending_work_survives_that_the_catalog_is_closed_and_opened_again(
     open_catalog: Open,
 ) -> None:
@@ -368,6 +374,7 @@ def test_pending_work_survives_that_the_catalog_is_closed_and_opened_again(
     assert_promises(third)
 
 
+@pytest.mark.stress
 def test_each_epoch_can_be_read_as_it_was_in_the_end(catalog: Catalog) -> None:
     ready(catalog, 2, publish=[segment("orders/1")], put=Object("table/x"))
     ready(catalog, 4, publish=[segment("orders/2")])

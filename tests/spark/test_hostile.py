@@ -71,7 +71,7 @@ def test_a_table_that_the_application_cached_is_not_believed(
     table = f"delta.`{location}/entries`"
     cached = spark.sql(f"SELECT * FROM {table}").cache()
     spark.sql(f"CACHE TABLE stale AS SELECT * FROM {table}")
-    assert cached.count() == 4
+    assert cached.where("kind <> 'datasource'").count() == 4
     other = Catalog.open(spark, location)  # writes past the cached content
     other.drop(["orders/2"])
     other.cleanup(grace=timedelta(0))

@@ -121,6 +121,7 @@ def linked(catalog: Catalog) -> list:  # type: ignore[type-arg]
     return catalog.object_links().orderBy("key", "target").collect()
 
 
+@pytest.mark.stress
 def test_links_lead_somewhere_and_what_is_linked_to_stays(catalog: Catalog) -> None:
     catalog.put([Object("table/x"), Object("index/x", links=["table/x"])])
     cases: dict[str, tuple[type[Exception], Callable[[], object], dict[str, object]]] = {
@@ -156,6 +157,7 @@ def test_links_lead_somewhere_and_what_is_linked_to_stays(catalog: Catalog) -> N
     assert_promises(catalog)
 
 
+@pytest.mark.stress
 def test_the_schema_of_an_object_is_carried_and_kept_as_long_as_it_is_referred_to(
     catalog: Catalog,
 ) -> None:

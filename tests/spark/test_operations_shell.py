@@ -51,6 +51,7 @@ def refused(ended: tuple[int, dict[str, Any]]) -> tuple[int, str]:
     return ended[0], ended[1]["error"]["condition"]
 
 
+@pytest.mark.stress
 def test_objects_are_put_shown_touched_and_removed(
     strata: Strata, catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

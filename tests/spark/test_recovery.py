@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from catalog import Catalog, Object, Step
 from catalog.errors import ClaimConflict, OperationDecided, UnknownOperation
 from catalog.waiting import Surroundings
@@ -99,6 +101,7 @@ def test_what_was_left_is_aborted_what_is_decided_is_swept_and_later_forgotten(
     assert_promises(ann)
 
 
+@pytest.mark.stress
 def test_a_schema_that_is_only_staged_is_kept_until_its_operation_is_aborted_and_swept(
     catalog: Catalog,
 ) -> None:
