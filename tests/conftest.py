@@ -29,7 +29,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             "spark.sql.warehouse.dir": str(warehouse),
             # Off until Spark has completed it; for all sessions: some code asks the active one.
             "spark.sql.timeType.enabled": "true",
-            "spark.driver.extraJavaOptions": f"{sessions.JVM} -Dderby.system.home={warehouse}",
+            "spark.driver.extraJavaOptions": f"-Dderby.system.home={warehouse}",
         },
     )
     if not sessions.CONNECT:

@@ -23,10 +23,8 @@ QUICK = (
     else {"spark.sql.codegen.wholeStage": "false", "spark.sql.adaptive.enabled": "false"}
 )
 
-# Compiling well costs JVMs that live for seconds or minutes more than it saves.
-_LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-JVM = "" if os.environ.get("STRATA_TEST_DEFAULTS") == "1" else _LIGHT
-SHORT_LIVED = {"spark.driver.extraJavaOptions": _LIGHT}
+# For processes that live for seconds: compiling well costs them more than it saves.
+SHORT_LIVED = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
 
 def start(
