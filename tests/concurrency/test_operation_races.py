@@ -74,6 +74,7 @@ def test_an_advance_leaves_nobody_behind_who_was_quicker(
     assert_promises(owner)
 
 
+@pytest.mark.stress
 def test_of_two_advances_the_lower_that_comes_late_is_refused(free: Open, gate: Gate) -> None:
     other = free()
     staged(other, "1").publish(epoch=4)
@@ -126,6 +127,7 @@ def test_a_part_is_not_acknowledged_after_the_decision(free: Open, gate: Gate, w
     assert_promises(other)
 
 
+@pytest.mark.stress
 def test_one_part_from_two_processes_is_staged_once(free: Open, gate: Gate) -> None:
     other = free()
     operation = other.operation("work", parts=1)
@@ -176,6 +178,7 @@ def test_a_recovery_and_the_owner_see_one_outcome(free: Open, gate: Gate, where:
     assert_promises(later)
 
 
+@pytest.mark.stress
 def test_a_recovery_that_comes_late_says_that_the_owner_was_quicker(free: Open, gate: Gate) -> None:
     far = datetime.now(UTC) + timedelta(days=1)
     owner = free()

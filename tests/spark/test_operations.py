@@ -45,6 +45,8 @@ from tests.unit.builders import segment
 
 Open = Callable[..., Catalog]
 HOUR = timedelta(hours=1)
+# These change nothing of a segment that is there, so a claim on it need not refuse them.
+LEFT_ALONE = ("publish the same", "skip")
 
 
 def day(number: int) -> datetime:
@@ -419,6 +421,8 @@ def test_whoever_meets_a_claim_is_told_the_holder_and_all_is_free_after_an_abort
     rival = catalog.operation("rival")
     lease = holder.status().lease_until
     cases = {**staging_attempts(rival), **plain_attempts(spark, catalog, tmp_path)}
+    for what in LEFT_ALONE:
+        del cases[what]
     for what, (keys, attempt) in cases.items():
         error = refusal(catalog, ClaimConflict, attempt, what)
         assert error.values["keys"] == keys, what

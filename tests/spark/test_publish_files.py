@@ -172,6 +172,7 @@ def test_a_delta_table_is_published_by_partition_from_its_log(
     assert catalog.verify(since=0).ok
 
 
+@pytest.mark.stress
 def test_the_log_of_a_table_is_read_from_a_checkpoint_with_deletion_vectors(
     spark: SparkSession, catalog: Catalog, tmp_path: Path
 ) -> None:

@@ -25,6 +25,7 @@ def prepared(catalog: Catalog) -> dict[str, int]:
     return {row["operation"]: row["count"] for row in found.count().collect()}
 
 
+@pytest.mark.stress
 def test_what_was_left_is_aborted_what_is_decided_is_swept_and_later_forgotten(
     open_catalog: Open,
 ) -> None:

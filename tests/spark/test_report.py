@@ -13,6 +13,7 @@ from catalog.report.page import render
 from tests.unit.builders import segment
 
 
+@pytest.mark.stress
 def test_a_report_counts_what_is_there_and_how_it_came_about(
     spark: SparkSession, catalog: Catalog
 ) -> None:

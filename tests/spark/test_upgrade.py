@@ -165,6 +165,7 @@ def test_a_catalog_of_layout_1_is_upgraded_and_then_holds_operations(
         open_catalog(layout=FIRST)
 
 
+@pytest.mark.stress
 def test_the_views_of_a_schema_come_with_the_upgrade(spark: SparkSession, schema_name: str) -> None:
     Catalog.open(spark, schema_name, layout=FIRST).close()
     with Catalog.open(spark, schema_name) as catalog:

@@ -88,6 +88,7 @@ def test_the_past_is_read_by_version_or_time(catalog: Catalog) -> None:
     assert frame.count() == 2  # pinned to the version it was made at
 
 
+@pytest.mark.stress
 def test_nothing_that_is_staged_shows_before_it_is_published(
     spark: SparkSession, catalog: Catalog, location: str
 ) -> None:
