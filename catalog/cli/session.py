@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import re
@@ -51,9 +52,12 @@ def missing_jars(chosen: Mapping[str, str]) -> str | None:
     if package.count(":") != 2:
         return None
     group, artifact, version = package.split(":")
-    home = Path(os.path.expanduser("~"))
-    here = any(home.glob(f".ivy2*/jars/{group}_{artifact}-{version}.jar"))
+    here = any(_home().glob(f".ivy2*/jars/{group}_{artifact}-{version}.jar"))
     return None if here else package
+
+
+def _home() -> Path:
+    return Path(os.path.expanduser("~"))
 
 
 def start(
@@ -65,14 +69,29 @@ def start(
     # Workers must have the packages that the driver has.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
-    for setting, value in {**(settings() if chosen is None else chosen), **more}.items():
+    wanted = {**(settings() if chosen is None else chosen), **more}
+    for setting, value in wanted.items():
         builder = builder.config(setting, value)
-    if not connect:
-        return builder.getOrCreate()
-    with warnings.catch_warnings():
+    with fetching_alone(wanted), warnings.catch_warnings():
+        if not connect:
+            return builder.getOrCreate()
         # The client sets everything once more on the server, which has the static settings already.
         warnings.filterwarnings("ignore", message="Failed to set spark")
         return builder.config("spark.api.mode", "connect").getOrCreate()
+
+
+@contextmanager
+def fetching_alone(chosen: Mapping[str, str]) -> Iterator[None]:
+    """Keeps other processes of the user from fetching the jars at the same time.
+
+    Ivy's cache is not made for that: of two first sessions at once, both fail.
+    """
+    if missing_jars(chosen) is None:
+        yield
+        return
+    with open(_home() / ".strata-fetching.lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @contextmanager
