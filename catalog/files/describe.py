@@ -37,12 +37,11 @@ _FAR = re.compile(r"(?!file:)[a-z][a-z0-9+.-]*:/|/(?:Volumes|dbfs)/", re.IGNOREC
 _DELTA = "delta"
 _FILES = tuple(form for form in FORMATS if form != _DELTA)
 
-_ASKED_COLUMNS: list[tuple[str, pa.DataType]] = [
-    ("number", pa.int64()),
-    ("path", pa.string()),
-    ("format", pa.string()),
-]
-_ASKED = pa.schema(_ASKED_COLUMNS)
+# So many travel to the tasks with the function at the most.
+_EACH_JOB = 50_000
+# The number of a file, its path and its format.
+_Asked = tuple[int, str, str]
+
 _TOLD_DDL = (
     "number BIGINT, fingerprint STRING, num_rows BIGINT, size_bytes BIGINT, inferred BOOLEAN, "
     "problem STRING, schema STRING"
@@ -61,25 +60,30 @@ _TOLD = pa.schema(_TOLD_COLUMNS)
 
 @dataclass(frozen=True)
 class ReadFooters:
-    """Turns batches of (number, path, format) into what the files say; runs where the data is.
+    """Turns the number of a share into what the files of that share say; runs where the data is.
 
-    A schema is told once by each task; what is wrong with a file is told in its row.
+    The shares travel with the function: a frame of paths would have to be shuffled first, which
+    takes longer than a task takes for a thousand footers. A schema is told once by each task; what
+    is wrong with a file is told in its row.
     """
 
     open_file: OpenFile
+    shares: Sequence[Sequence[_Asked]]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         told: set[str] = set()
         with ThreadPoolExecutor(_THREADS) as pool:
             for batch in batches:
-                asked: Any = [batch.column(name).to_pylist() for name in ("path", "format")]
-                far = any(map(_FAR.match, asked[0]))
-                footers = list((pool.map if far else map)(self._look, *asked))
-                rows = [_told(footer, told) for footer in footers]
-                # By columns: a dictionary for each row would cost a tenth of reading its footer.
-                columns: list[Any] = [batch.column("number"), *zip(*rows, strict=True)]
-                arrays = [pa.array(c, f.type) for c, f in zip(columns, _TOLD, strict=True)]
-                yield pa.RecordBatch.from_arrays(arrays, schema=_TOLD)
+                mine: Any = batch.column(0).to_pylist()
+                for share in mine:
+                    numbers, paths, formats = zip(*self.shares[share], strict=True)
+                    far = any(map(_FAR.match, paths))
+                    footers = list((pool.map if far else map)(self._look, paths, formats))
+                    rows = [_told(footer, told) for footer in footers]
+                    # By columns: a dictionary for each row would cost a tenth of its reading.
+                    columns: list[Any] = [numbers, *zip(*rows, strict=True)]
+                    arrays = [pa.array(c, f.type) for c, f in zip(columns, _TOLD, strict=True)]
+                    yield pa.RecordBatch.from_arrays(arrays, schema=_TOLD)
 
     def _look(self, path: str, format: str) -> Footer | str:
         return _read_here(self.open_file, path, format)
@@ -166,28 +170,40 @@ def read_footers(
     for number, place in enumerate(places):
         if place.format == _DELTA:
             outcomes[number] = _of_table(logs, place)
-    readable = [n for n, place in enumerate(places) if place.format in _FILES]
-    if not readable:
-        return outcomes
-    asked = pa.table(
-        [readable, [places[n].path for n in readable], [places[n].format for n in readable]],
-        schema=_ASKED,
-    )
-    far = any(_FAR.match(places[n].path) for n in readable)
-    each, fewest = (_EACH_TASK_AFAR, _FEWEST_TASKS_AFAR) if far else (_EACH_TASK, _FEWEST_TASKS)
-    tasks = max(len(readable) // each, min(fewest, len(readable)))
+    asked = [
+        (number, place.path, place.format)
+        for number, place in enumerate(places)
+        if place.format in _FILES
+    ]
+    for begin in range(0, len(asked), _EACH_JOB):
+        for number, outcome in _ask(spark, asked[begin : begin + _EACH_JOB], open_file):
+            outcomes[number] = outcome
+    return outcomes
+
+
+def _ask(
+    spark: SparkSession, asked: Sequence[_Asked], open_file: OpenFile
+) -> Iterator[tuple[int, Footer | str]]:
+    """What files say, by their numbers: one Spark job."""
+    shares = _shares(asked)
     told = (
-        spark.createDataFrame(asked)
-        .repartition(tasks)
-        .mapInArrow(ReadFooters(open_file), _TOLD_DDL)
+        spark.range(0, len(shares), 1, len(shares))
+        .mapInArrow(ReadFooters(open_file, shares), _TOLD_DDL)
         .toArrow()
         .to_pydict()
     )
     definitions = zip(told["fingerprint"], told.pop("schema"), strict=True)
     schemas = {name: Schema.of(text) for name, text in definitions if text is not None}
     for number, fingerprint, rows, size, inferred, problem in zip(*told.values(), strict=True):
-        outcomes[number] = problem or Footer(schemas[fingerprint], rows, size, inferred)
-    return outcomes
+        yield number, problem or Footer(schemas[fingerprint], rows, size, inferred)
+
+
+def _shares(asked: Sequence[_Asked]) -> list[Sequence[_Asked]]:
+    """The files of each task: every n-th, as large ones may stand together."""
+    far = any(_FAR.match(path) for _, path, _ in asked)
+    each, fewest = (_EACH_TASK_AFAR, _FEWEST_TASKS_AFAR) if far else (_EACH_TASK, _FEWEST_TASKS)
+    tasks = max(len(asked) // each, min(fewest, len(asked)))
+    return [asked[task::tasks] for task in range(tasks)]
 
 
 def read_few(

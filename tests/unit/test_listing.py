@@ -274,11 +274,10 @@ def test_a_segment_says_its_format_where_its_path_does_not_and_others_say_why_th
 
 
 def test_a_path_that_is_no_uri_is_told_in_its_row() -> None:
-    rows = [
-        {"number": 0, "path": "s3://[b/x.parquet", "format": "parquet"},
-        {"number": 1, "path": "/no/such/file.parquet", "format": "parquet"},
-    ]
-    (told,) = ReadFooters(Files())(iter([pa.RecordBatch.from_pylist(rows)]))
+    share = [(0, "s3://[b/x.parquet", "parquet"), (1, "/no/such/file.parquet", "parquet")]
+    read = ReadFooters(Files(), [[], share])
+    (told,) = read(iter([pa.RecordBatch.from_pydict({"id": pa.array([1])})]))
+    assert told.column("number").to_pylist() == [0, 1]
     problems = told.column("problem").to_pylist()
     assert "s3://[b/x.parquet" in problems[0]
     assert "/no/such/file.parquet" in problems[1]
