@@ -313,6 +313,15 @@ def test_a_datasource_takes_no_data_while_its_table_is_staged_and_keeps_it_while
     assert catalog.put(Object("table/orders", {"a": 1}, datasource="orders")).revisions
     load.publish()
     remove.stage(0, remove="table/orders", drop=["orders/1"])
+    # W13 once more: the datasource has data by now, and its table is about to go.
+    for mode in ("refuse", "replace"):
+        error = refusal(
+            catalog,
+            ClaimConflict,
+            lambda mode=mode: catalog.publish([segment("orders/2")], on_existing=mode),
+            mode,
+        )
+        assert (error.values["keys"], error.values["operation"]) == (("orders",), remove.id), mode
     assert (remove.publish().state, ids(catalog)) == ("published", {"clicks/1"})
     assert catalog.put(table).revisions == {"table/orders": 1}
     assert_promises(catalog)

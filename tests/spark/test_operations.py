@@ -470,21 +470,21 @@ def test_whoever_meets_a_claim_is_told_the_holder_and_all_is_free_after_an_abort
 def test_a_frame_respects_claims_in_every_mode(
     spark: SparkSession, catalog: Catalog, mode: str
 ) -> None:
-    catalog.publish([segment("orders/1"), segment("orders/2")])
-    holder = staged(catalog, "reload", drop=["orders/1"], put=Object("table/x", datasource="x"))
+    catalog.publish([segment("orders/1"), segment("orders/2"), segment("x/0")])
+    holder = staged(catalog, "reload", drop=["orders/9"], put=Object("table/x", datasource="x"))
     frames = {
         key: spark.sql(
             f"SELECT segment_id, 'a INT' AS schema, 7 AS num_rows FROM VALUES ('{key}'), "
             "('clicks/1') AS t(segment_id)"
         )
-        for key in ("orders/1", "x/1")
+        for key in ("orders/9", "x/1")
     }
     for key, frame in frames.items():
         error = refusal(
             catalog, ClaimConflict, lambda f=frame: catalog.publish(f, on_existing=mode), key
         )
         assert error.values["keys"] == (key.removesuffix("/1") if key == "x/1" else key,)
-    assert ids(catalog) == {"orders/1", "orders/2"}
+    assert ids(catalog) == {"orders/1", "orders/2", "x/0"}
     holder.publish()
     done = [catalog.publish(frame, on_existing=mode) for frame in frames.values()]
     assert [result.inserted for result in done] == [2, 1]
