@@ -156,9 +156,7 @@ def fields_from(document: Any, path: str = "fields", depth: int = 0) -> dict[str
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             how = "has lowercase letters, digits and underscores and begins with a letter"
             raise _invalid(child(path, str(name)), f"is no name of a field, which {how}")
-    return {
-        name: _field(said, child(path, name), depth + 1) for name, said in sorted(document.items())
-    }
+    return {name: _field(said, child(path, name), depth + 1) for name, said in document.items()}
 
 
 def _field(said: Any, path: str, depth: int) -> Field:

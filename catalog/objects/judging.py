@@ -8,7 +8,7 @@ from dataclasses import replace
 from catalog.errors import InvalidObject, RuleViolation
 from catalog.objects.body import canonical
 from catalog.objects.changes import Changes
-from catalog.objects.declared import Types
+from catalog.objects.declared import DECLARATION, Types
 from catalog.objects.graph import Identify
 from catalog.objects.model import Node, Object
 from catalog.objects.rules import Broken, broken_rules, broken_steps, missing
@@ -28,7 +28,7 @@ def completed(state: State, changes: Changes) -> Changes:
     if not types:
         return changes
     puts = dict(completed_by(types, state, changes).puts)
-    new = {put.path for put in changes.puts.values() if put.type == TYPE}
+    new = {each.name for each in types if each.key in changes.puts}
     if new:
         before = Types.among(state)
         for key, node in state.items():
@@ -95,7 +95,7 @@ def changed(
     """
     types = types_after(state, changes)
     if judge and types:
-        _refuse(_missing_targets(types, state, changes))
+        _refuse([*_unjudged(types, changes), *_missing_targets(types, state, changes)])
     nodes = applied(state, changes, identify, touch)
     if judge:
         check(state, nodes)
@@ -153,6 +153,15 @@ def _open_secrets(types: Types, state: State, together: Changes) -> list[Broken]
 def _node(put: Object) -> Node:
     links = dict.fromkeys(put.links, 0)
     return Node(put.key, "", 0, put.json, links, put.fingerprint, put.datasource, put.digest)
+
+
+def _unjudged(types: Types, changes: Changes) -> list[Broken]:
+    """Puts of objects whose declaration cannot be read: what they must keep is not known."""
+    return [
+        Broken(DECLARATION, key, f"is of a type that cannot be read: {reason.rstrip('.')}")
+        for key, put in sorted(changes.puts.items())
+        if (reason := types.broken.get(f"{TYPE}/{put.type}")) is not None
+    ]
 
 
 def _missing_targets(types: Types, state: State, changes: Changes) -> list[Broken]:
