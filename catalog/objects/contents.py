@@ -150,8 +150,6 @@ def fields_from(document: Any, path: str = "fields", depth: int = 0) -> dict[str
     """The fields that a JSON object declares; `InvalidType` says where it does not."""
     if not isinstance(document, dict):
         raise _invalid(path, f"must be a JSON object of declarations, not {_kind(document)}")
-    if depth > _DEEPEST:
-        raise _invalid(path, f"lies more than {_DEEPEST} levels deep; flatten it")
     for name in document:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             how = "has lowercase letters, digits and underscores and begins with a letter"
@@ -162,6 +160,8 @@ def fields_from(document: Any, path: str = "fields", depth: int = 0) -> dict[str
 def _field(said: Any, path: str, depth: int) -> Field:
     if not isinstance(said, dict):
         raise _invalid(path, f'must be a declaration such as {{"type": "text"}}, not {_kind(said)}')
+    if depth > _DEEPEST:
+        raise _invalid(path, f"lies more than {_DEEPEST} levels deep; flatten it")
     for name in sorted(said.keys() - _KEYS):
         raise _invalid(child(path, name), f"is not known; there are {', '.join(sorted(_KEYS))}")
     try:

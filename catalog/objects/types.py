@@ -211,8 +211,12 @@ class ObjectType:
         own, count = _OWN_FIELDS[rule.kind] or (len(rule.parameters), max(1, len(rule.parameters)))
         if len(rule.parameters) != count:
             raise _invalid(self.name, f"has the rule {rule.kind} with not {count} parameters")
-        for name in rule.parameters[:own]:
-            if name not in self.fields:
+        # The only parameter that is not the name of a field.
+        value = 1 if rule.kind == "one_of_siblings" else None
+        for index, name in enumerate(rule.parameters):
+            if index != value and (
+                not isinstance(name, str) or (index < own and name not in self.fields)
+            ):
                 raise _invalid(self.name, f"has the rule {rule.kind} on {name!r:.80}, not a field")
         if rule.kind in ("meets", "conforms") and rule.parameters[1] not in self.references:
             named = f"{rule.parameters[1]!r:.80}"
