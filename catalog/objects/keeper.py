@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from catalog.objects.declared import Types
 from catalog.objects.reading import Objects, all_objects, staged_objects
 from catalog.objects.state import Locks, difference
 from catalog.objects.works import Outcome, Work
@@ -101,7 +102,8 @@ class Keeper:
         ]
         if in_the_way:
             raise claimed(in_the_way)
-        if objects.ready:
+        # Without types there are no rules, and claims alone keep what is ready applicable.
+        if objects.ready and Types.among(outcome.nodes):
             staged = staged_objects(self._store, objects.version)
             check_in_order(outcome.nodes, staged, in_order(objects.ready))
         return standing
