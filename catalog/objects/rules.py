@@ -35,7 +35,7 @@ class Broken:
         return f"{self.key} {self.text} (rule {self.rule})"
 
 
-class Objects:
+class Everything:
     """All objects with their bodies, as the rules look at them."""
 
     def __init__(self, types: Types, nodes: Mapping[str, Node]) -> None:
@@ -70,7 +70,7 @@ class Objects:
 
 def broken_rules(types: Types, nodes: Mapping[str, Node]) -> Iterator[Broken]:
     """Every rule that does not hold among all objects."""
-    objects = Objects(types, nodes)
+    objects = Everything(types, nodes)
     for key, reason in sorted(types.broken.items()):
         yield Broken(DECLARATION, key, f"cannot be read: {reason.rstrip('.')}")
     for key, wrong in types.inconsistencies():
@@ -113,7 +113,7 @@ def broken_steps(
 # --- rules of all declared types -----------------------------------------------------------------
 
 
-def _targets(objects: Objects, key: str) -> Iterator[Broken]:
+def _targets(objects: Everything, key: str) -> Iterator[Broken]:
     for target, rule in objects.types.targets(key, objects.bodies[key]).items():
         if target not in objects.nodes:
             yield Broken(rule, key, missing(rule, target))
@@ -138,16 +138,16 @@ def _names(keys: list[str]) -> Iterator[Broken]:
 # --- kinds of rules ------------------------------------------------------------------------------
 
 
-def _unique(objects: Objects, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
+def _unique(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
     yield from _repeated(objects, objects.of_type(declared.name), rule, "")
 
 
-def _distinct_siblings(objects: Objects, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
+def _distinct_siblings(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
     for family in objects.families(declared.name):
         yield from _repeated(objects, family, rule, " below the same parent")
 
 
-def _repeated(objects: Objects, keys: list[str], rule: Rule, where: str) -> Iterator[Broken]:
+def _repeated(objects: Everything, keys: list[str], rule: Rule, where: str) -> Iterator[Broken]:
     seen: dict[str, str] = {}
     for key in keys:
         values = [objects.bodies[key].get(name) for name in rule.parameters]
@@ -159,7 +159,7 @@ def _repeated(objects: Objects, keys: list[str], rule: Rule, where: str) -> Iter
             yield Broken(rule.kind, key, f"has the same {names} as {first}{where}")
 
 
-def _one_of_siblings(objects: Objects, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
+def _one_of_siblings(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
     name, value = rule.parameters
     # As texts: in Python 1 equals true.
     wanted = canonical(value)
@@ -174,7 +174,7 @@ def _one_of_siblings(objects: Objects, declared: ObjectType, rule: Rule) -> Iter
             )
 
 
-def _ranges(objects: Objects, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
+def _ranges(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
     for family in objects.families(declared.name):
         bounds = {
             key: [objects.bodies[key].get(name) for name in rule.parameters] for key in family
@@ -208,7 +208,7 @@ def _steps(rule: Rule, keys: list[str], bounds: Mapping[str, list[Any]]) -> Iter
             yield Broken(rule.kind, after, f"has a range that leaves a gap: it goes {how}")
 
 
-def _at_most(objects: Objects, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
+def _at_most(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
     for family in objects.families(declared.name):
         most = objects.above(family[0]).get(rule.parameters[0])
         if isinstance(most, int) and len(family) > most:
@@ -217,7 +217,7 @@ def _at_most(objects: Objects, declared: ObjectType, rule: Rule) -> Iterator[Bro
             yield Broken(rule.kind, family[-1], text)
 
 
-def _meets(objects: Objects, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
+def _meets(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
     required, reference, offered = rule.parameters
     for key in objects.of_type(declared.name):
         has = objects.referred(declared, key, reference).get(offered) or []
@@ -228,7 +228,7 @@ def _meets(objects: Objects, declared: ObjectType, rule: Rule) -> Iterator[Broke
                 yield Broken(rule.kind, key, f"{text}{required} of {parent} demands")
 
 
-def _conforms(objects: Objects, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
+def _conforms(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
     name, reference, schema = rule.parameters
     for key in objects.of_type(declared.name):
         try:
@@ -245,7 +245,7 @@ def _conforms(objects: Objects, declared: ObjectType, rule: Rule) -> Iterator[Br
             yield Broken(kind, key, f"has {problem.path}, which {problem.text}")
 
 
-_KINDS: dict[str, Callable[[Objects, ObjectType, Rule], Iterator[Broken]]] = {
+_KINDS: dict[str, Callable[[Everything, ObjectType, Rule], Iterator[Broken]]] = {
     "unique": _unique,
     "one_of_siblings": _one_of_siblings,
     "distinct_siblings": _distinct_siblings,
