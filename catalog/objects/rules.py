@@ -105,7 +105,7 @@ def broken_steps(
             first = ", ".join(declared.states.initial)
             yield Broken(STATES, key, f"begins in state {now}; it must begin in {first}")
         # One that had no state yet was put before its type was declared.
-        elif was is not None and now != was and now not in declared.states.next.get(was, ()):
+        elif isinstance(was, str) and now != was and now not in declared.states.next.get(was, ()):
             following = ", ".join(declared.states.next.get(was, ())) or "nothing"
             yield Broken(STATES, key, f"goes from state {was} to {now}; {was} leads to {following}")
 
@@ -220,12 +220,17 @@ def _at_most(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[
 def _meets(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
     required, reference, offered = rule.parameters
     for key in objects.of_type(declared.name):
-        has = objects.referred(declared, key, reference).get(offered) or []
-        for each in objects.above(key).get(required) or []:
+        has = _listed(objects.referred(declared, key, reference).get(offered))
+        for each in _listed(objects.above(key).get(required)):
             if each not in has:
                 parent = objects.types.parent_of(key)
                 text = f"refers by {reference} to what has no {each!r:.80} in {offered}, which "
                 yield Broken(rule.kind, key, f"{text}{required} of {parent} demands")
+
+
+def _listed(value: Any) -> list[Any]:
+    """A list; what is none breaks another rule, and nothing of it counts here."""
+    return value if isinstance(value, list) else []
 
 
 def _conforms(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:

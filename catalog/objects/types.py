@@ -242,7 +242,7 @@ def type_from(name: str, body: Any) -> ObjectType:
             _mapping(name, body.get("references", {}), "references"),
             _states(name, body.get("states")),
             tuple(_rule(name, said) for said in _list(name, body.get("rules", []), "rules")),
-            bool(body.get("open", False)),
+            _flag(name, body, "open"),
             _text(name, body, "comment") or "",
         )
     except InvalidType:
@@ -279,6 +279,13 @@ def _text(name: str, body: Mapping[str, Any], what: str) -> str | None:
     value = body.get(what)
     if value is not None and not isinstance(value, str):
         raise _invalid(name, f"must have a text as {what}")
+    return value
+
+
+def _flag(name: str, body: Mapping[str, Any], what: str) -> bool:
+    value = body.get(what, False)
+    if not isinstance(value, bool):
+        raise _invalid(name, f"must have true or false as {what}")
     return value
 
 

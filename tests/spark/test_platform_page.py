@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from catalog import Catalog
 from catalog.objects.platform import LIFE, PLATFORM
 from catalog.table.platform_views import PLATFORM_VIEWS
@@ -18,7 +20,9 @@ TEXT = PAGE.read_text(encoding="utf-8")
 SECTION = TEXT.partition("\n## Objects\n")[2].partition("\n## ")[0]
 
 
-def test_the_python_on_objects_runs_in_order(catalog: Catalog) -> None:
+def test_the_python_on_objects_runs_in_order_and_so_does_its_query(
+    spark: SparkSession, catalog: Catalog
+) -> None:
     pattern = r"<!-- tested -->\n```python\n(.+?)^```$"
     blocks = re.findall(pattern, SECTION, re.DOTALL | re.MULTILINE)
     assert len(blocks) == SECTION.count("```python\n") == 5
@@ -26,6 +30,14 @@ def test_the_python_on_objects_runs_in_order(catalog: Catalog) -> None:
     for number, code in enumerate(blocks, 1):
         exec(compile(code, f"{PAGE.name}, objects, block {number}", "exec"), names)
     assert_promises(catalog)
+    views = catalog.create_views("page_")
+    (query,) = re.findall(r"^```sql\n(.+?)^```$", SECTION, re.DOTALL | re.MULTILINE)
+    query = query.replace("FROM ", "FROM page_").replace("JOIN ", "JOIN page_")
+    assert [tuple(row) for row in spark.sql(query).collect()] == [
+        ("main", "all", "n1.example.com", 5432)
+    ]
+    for view in views:
+        spark.catalog.dropTempView(view)
 
 
 def test_the_page_has_every_type_with_its_fields_every_state_view_and_rule() -> None:

@@ -228,6 +228,35 @@ def test_a_part_is_asked_for_what_no_other_part_can_mend() -> None:
 
 # --- any changes ---------------------------------------------------------------------------------
 
+_JSON = st.recursive(
+    st.sampled_from([None, True, 0, -1, 1.5, "", "n1", "main", "secret://a/b", "type", "text"]),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(["type", "of", "fields", "user", "name"]), inner, max_size=2
+        )
+    ),
+    max_leaves=4,
+)
+_ANY_KEYS = st.sampled_from([*(each.key for each in GROUND), "type/node", "type/new", "free/x"])
+_ANY_FIELDS = st.sampled_from(
+    sorted({name for declared in PLATFORM for name in (*declared.all_fields, *declared.body())})
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(_ANY_KEYS, st.dictionaries(_ANY_FIELDS, _JSON, max_size=4), st.booleans())
+def test_whatever_a_body_holds_it_is_put_or_refused(
+    key: str, body: dict[str, Any], whole: bool
+) -> None:
+    changes = changes_of(Object(key, body))
+    try:
+        after = step(STATE, putting(changes) if whole else ensuring(changes)).nodes
+    except CatalogError:
+        return
+    assert broken(after) == set()
+
+
 _NODES = st.sampled_from(["n1", "n2", "n3", "n4"])
 _ENDS = st.sampled_from([None, 10, 15, 20])
 _SHARDS = st.sampled_from(["a", "b", "c", "d"])

@@ -270,6 +270,7 @@ def test_the_name_of_a_type_is_what_keys_can_have(name: Any) -> None:
         ({"rules": [[]]}, "must have each rule as a list"),
         ({"rules": [["unique", ["a"]]]}, "not a field"),
         ({"comment": 1}, "must have a text as comment"),
+        ({"open": "no"}, "must have true or false as open"),
     ],
 )
 def test_a_declaration_that_cannot_be_read_is_refused(body: Any, said: str) -> None:
