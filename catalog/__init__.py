@@ -16,6 +16,7 @@ from catalog.files.opening import Files
 from catalog.maintain import MaintainReport
 from catalog.model import DropResult, PublishResult, Segment
 from catalog.objects.model import Object, StoredObject
+from catalog.objects.types import ObjectType, States
 from catalog.progress import Step
 from catalog.publish.files import FileProblem, FilesReport
 from catalog.realtime.stream import StreamAnnouncer
@@ -39,6 +40,7 @@ __all__ = [
     "LiveCache",
     "MaintainReport",
     "Object",
+    "ObjectType",
     "PlaceName",
     "Poll",
     "PublishResult",
@@ -47,6 +49,7 @@ __all__ = [
     "Schema",
     "Segment",
     "Settings",
+    "States",
     "Stats",
     "Step",
     "Stopped",

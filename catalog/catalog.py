@@ -27,6 +27,7 @@ from catalog.errors import (
     ReadOnly,
     UpgradeNeeded,
 )
+from catalog.keeping import Keeping
 from catalog.maintain import Maintainer, MaintainReport, check_retention
 from catalog.model import Caller, DropResult, OnExisting, PublishResult, Segment, check_actor
 from catalog.objects.keeper import Keeper
@@ -67,7 +68,7 @@ class UpgradeReport:
     dry_run: bool = False
 
 
-class Catalog(Operating):
+class Catalog(Keeping, Operating):
     """A catalog of segments and their schemas, kept in one Delta table.
 
     Open one with `Catalog.open`. Calls from many threads are welcome: publishes that wait at the

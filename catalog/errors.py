@@ -64,6 +64,12 @@ class InvalidObject(InvalidInput):
     condition = "INVALID_OBJECT"
 
 
+class InvalidType(InvalidInput):
+    """A declaration of a type of objects breaks a rule."""
+
+    condition = "INVALID_TYPE"
+
+
 class InvalidEpoch(InvalidInput):
     """An epoch is not a whole number above zero."""
 
@@ -228,6 +234,16 @@ class ObjectInUse(CatalogError):
     """An object cannot be removed while others link to it; nothing was written."""
 
     condition = "OBJECT_IN_USE"
+
+
+class RuleViolation(CatalogError):
+    """A change would leave objects that break a rule of their types; nothing was written.
+
+    `values` has the `rule`, the `key` of the object, and the `operation` that waits for its epoch
+    if the rule would break when that is applied.
+    """
+
+    condition = "RULE_VIOLATION"
 
 
 # --- operations ----------------------------------------------------------------------------------

@@ -1,21 +1,14 @@
-"""Operations, epochs and objects: the verbs of `Catalog` for changes that go together."""
+"""Operations and epochs: the verbs of `Catalog` for changes that go together."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
 from datetime import timedelta
 
 from catalog.discovery import Discovery
 from catalog.errand import Errand
-from catalog.errors import InvalidInput, UnknownObject
-from catalog.frames import AsOf
+from catalog.errors import InvalidInput
 from catalog.model import check_actor
-from catalog.objects.changes import changes_of
-from catalog.objects.keeper import Keeper, PutResult
-from catalog.objects.keys import check_key, check_type
-from catalog.objects.model import Object, StoredObject
-from catalog.objects.reading import of_key, of_type, stored_objects
 from catalog.operations.applier import Advance
 from catalog.operations.committing import Request
 from catalog.operations.counters import Counters, OperationMetrics
@@ -30,10 +23,9 @@ DEFAULT_LEASE = timedelta(hours=1)
 
 
 class Operating(Discovery):
-    """The verbs of `Catalog` that prepare changes, and those on objects."""
+    """The verbs of `Catalog` that prepare changes."""
 
     _operations: Operations
-    _keeper: Keeper
     _counters: Counters
     _queue: CommitQueue
 
@@ -170,68 +162,3 @@ class Operating(Discovery):
     def operation_metrics(self) -> OperationMetrics:
         """What this catalog did with operations since it was opened."""
         return self._counters.metrics
-
-    # --- objects ----------------------------------------------------------------------------------
-
-    def put(
-        self,
-        objects: Object | Iterable[Object],
-        *,
-        actor: str | None = None,
-        reason: str = "",
-        deadline: float | None = None,
-    ) -> PutResult:
-        """Puts objects, all of them or none; what has the content already is left alone.
-
-        Every object that links to a changed one, directly or through others, gets a new revision
-        too, in the same commit.
-
-        Raises:
-            UnknownObject: A link leads to what is not there.
-            ClaimConflict: An operation that is not decided yet claims one of them.
-        """
-        self._check_writable()
-        changes = changes_of(put=objects)
-        asking = self._asking(actor, reason, deadline)
-        return self._queue.alone(
-            lambda: self._keeper.change(changes, "put", asking), asking.deadline
-        )
-
-    def get(self, key: str, as_of: AsOf = None, *, as_of_epoch: int | None = None) -> StoredObject:
-        """The object with this key, now or as of a version, a time or an epoch."""
-        version = self._store.version_as_of(as_of, as_of_epoch)
-        found = stored_objects(self._store, version, of_key(check_key(key)))
-        if not found:
-            raise UnknownObject(
-                f"There is no object {key} at version {version}.", key=key, version=version
-            )
-        return found[0]
-
-    def list(
-        self, type: str | None = None, as_of: AsOf = None, *, as_of_epoch: int | None = None
-    ) -> tuple[StoredObject, ...]:
-        """All objects, or those of a type, in the order of their keys."""
-        version = self._store.version_as_of(as_of, as_of_epoch)
-        condition = "true" if type is None else of_type(check_type(type))
-        return tuple(stored_objects(self._store, version, condition))
-
-    def remove(
-        self,
-        keys: str | Iterable[str],
-        *,
-        actor: str | None = None,
-        reason: str = "",
-        deadline: float | None = None,
-    ) -> PutResult:
-        """Removes objects, all of them or none; what is not there is counted, not an error.
-
-        Raises:
-            ObjectInUse: An object that stays links to one of them.
-            ClaimConflict: An operation that is not decided yet claims one of them.
-        """
-        self._check_writable()
-        changes = changes_of(remove=keys)
-        asking = self._asking(actor, reason, deadline)
-        return self._queue.alone(
-            lambda: self._keeper.change(changes, "remove", asking), asking.deadline
-        )

@@ -18,21 +18,23 @@ FIELDS = ("key", "body", "links", "schema", "datasource")
 
 def read_objects(file: str) -> list[Object]:
     """The objects of a file, or of standard input if it is `-`; one JSON object a line."""
-    found = list(objects_of(_text(file), _told(file)))
+    found = list(objects_of(text_of(file), told(file)))
     if not found:
-        raise InvalidInput(f"There is no object in {_told(file)}; write one a line.", file=file)
+        raise InvalidInput(f"There is no object in {told(file)}; write one a line.", file=file)
     return found
 
 
-def _text(file: str) -> str:
+def text_of(file: str) -> str:
+    """The text of a local file, or of standard input."""
     try:
         data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
         return data.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{_told(file)} cannot be read: {error}.", file=file) from error
+        raise InvalidInput(f"{told(file)} cannot be read: {error}.", file=file) from error
 
 
-def _told(file: str) -> str:
+def told(file: str) -> str:
+    """A file as messages name it."""
     return "standard input" if file == STDIN else file
 
 
@@ -51,7 +53,7 @@ def objects_of(text: str, source: str) -> Iterator[Object]:
 
 def _object(line: str) -> Object:
     try:
-        document = json.loads(line, object_pairs_hook=_unique)
+        document = json.loads(line, object_pairs_hook=unique_names)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{line!r:.80} is not JSON: {error}.") from error
     if not isinstance(document, dict):
@@ -77,7 +79,7 @@ def _object(line: str) -> Object:
     )
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """One object of a document, in which no name stands twice: only one of the two would count."""
     found = dict(pairs)
     if len(found) < len(pairs):

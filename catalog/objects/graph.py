@@ -47,7 +47,7 @@ class Graph:
             if touch or key not in self.nodes or self.nodes[key].digest != put.digest:
                 self._write(put, identify)
                 written.append(key)
-        self._bump(self.with_holders(written))
+        self.bump(self.with_holders(written))
 
     def _check_links(self, changes: Changes, gone: frozenset[str]) -> None:
         for key, put in sorted(changes.puts.items()):
@@ -77,7 +77,7 @@ class Graph:
             )
 
     def _write(self, put: Object, identify: Identify) -> None:
-        """Puts the content in place; `_bump` gives it its revision and those of its links."""
+        """Puts the content in place; `bump` gives it its revision and those of its links."""
         old = self.nodes.get(put.key)
         if old is not None:
             self._unlink(put.key)
@@ -93,7 +93,8 @@ class Graph:
             digest=put.digest,
         )
 
-    def _bump(self, touched: Iterable[str]) -> None:
+    def bump(self, touched: Iterable[str]) -> None:
+        """Gives each of these one revision more, and their links the revisions of their targets."""
         revisions = {key: self.nodes[key].revision + 1 for key in touched}
         for key, revision in revisions.items():
             node = self.nodes[key]

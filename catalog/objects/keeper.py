@@ -1,15 +1,16 @@
-"""Putting and removing objects outside of operations, each call in one commit."""
+"""Changing objects outside of operations, each call in one commit."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 
-from catalog.objects.changes import Changes
-from catalog.objects.reading import Objects, all_objects
-from catalog.objects.state import Difference, Locks, applied, locks
+from catalog.objects.declared import Types
+from catalog.objects.reading import Objects, all_objects, staged_objects
+from catalog.objects.state import Locks, difference
+from catalog.objects.works import Outcome, Work
 from catalog.operations.committing import Committed, Committer, Request, Settled
-from catalog.operations.objects import identity, write_objects
+from catalog.operations.objects import check_in_order, identity, in_order, write_objects
 from catalog.operations.reading import Standing, claimed, standing_claims
 from catalog.operations.rows import OBJECT_BUCKET
 from catalog.operations.rowset import RowSet
@@ -30,6 +31,8 @@ class PutResult:
         removed: keys that were removed.
         absent: keys that were to be removed and were not there.
         touched: objects that got a new revision because one that they link to changed.
+        renamed: new keys of objects that have another name now, by the old ones.
+        dry_run: nothing was done; it says what would be.
     """
 
     version: int
@@ -39,6 +42,8 @@ class PutResult:
     removed: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
     touched: tuple[str, ...] = ()
+    renamed: dict[str, str] = field(default_factory=dict)
+    dry_run: bool = False
     retries: int = 0
 
 
@@ -49,32 +54,25 @@ class Keeper:
         self._committer = committer
         self._store = committer.store
 
-    def change(self, changes: Changes, verb: str, request: Request) -> PutResult:
-        """Puts and removes together; refused while an operation claims what it touches."""
-        planned: list[tuple[Objects, Difference]] = []
+    def change(self, work: Work, verb: str, request: Request) -> PutResult:
+        """Does some work in one commit; refused while an operation claims what it touches."""
+        planned: list[tuple[Objects, Outcome]] = []
 
         def plan(rows: RowSet) -> Statement:
             version = self._store.head().version
             objects = all_objects(self._store, version)
             if objects.guard == rows.commit_id:
                 raise Settled(self._committer.lost(rows.commit_id, version))
-            nodes = applied(objects.nodes, changes, partial(identity, rows.commit_id), touch=False)
-            needed = locks(objects.nodes, changes)
-            standing = self._claims(needed, version)
-            in_the_way = [
-                claim
-                for claim in standing.claims
-                if not (claim.shared and claim.key in needed.held and claim.target == _OBJECT)
-            ]
-            if in_the_way:
-                raise claimed(in_the_way)
-            if nodes == objects.nodes:
-                raise Settled(self._result(changes, objects, None, Committed(version, "", 0)))
-            planned[:] = [(objects, write_objects(rows, objects, nodes))]
-            for put in changes.puts.values():
+            outcome = work(objects.nodes, partial(identity, rows.commit_id))
+            standing = self._check(objects, outcome)
+            if outcome.nodes == objects.nodes:
+                raise Settled(_result(objects, outcome, Committed(version, "", 0)))
+            planned[:] = [(objects, outcome)]
+            write_objects(rows, objects, outcome.nodes, outcome.moves)
+            for put in outcome.changes.puts.values():
                 if put.schema is not None:
                     rows.schema(put.schema)
-            self._ask(rows, needed)
+            self._ask(rows, outcome.locks)
             return rows.statement(verb, self._store, plain_clash(standing.decided))
 
         try:
@@ -83,8 +81,32 @@ class Keeper:
             if isinstance(settled.answer, PutResult):
                 return settled.answer
             done = settled.answer
-        objects, difference = planned[0]
-        return self._result(changes, objects, difference, done)
+        return _result(*planned[0], done)
+
+    def preview(self, work: Work) -> PutResult:
+        """What the work would do now; refused as it would be."""
+        version = self._store.head().version
+        objects = all_objects(self._store, version)
+        outcome = work(objects.nodes, partial(identity, ""))
+        self._check(objects, outcome)
+        return replace(_result(objects, outcome, Committed(version, "", 0)), dry_run=True)
+
+    def _check(self, objects: Objects, outcome: Outcome) -> Standing:
+        """Refuses what is claimed, or would be in the way of what waits for its epoch."""
+        needed = outcome.locks
+        standing = self._claims(needed, objects.version)
+        in_the_way = [
+            claim
+            for claim in standing.claims
+            if not (claim.shared and claim.key in needed.held and claim.target == _OBJECT)
+        ]
+        if in_the_way:
+            raise claimed(in_the_way)
+        # Without types there are no rules, and claims alone keep what is ready applicable.
+        if objects.ready and Types.among(outcome.nodes):
+            staged = staged_objects(self._store, objects.version)
+            check_in_order(outcome.nodes, staged, in_order(objects.ready))
+        return standing
 
     def _claims(self, needed: Locks, version: int) -> Standing:
         keys = [(_OBJECT, OBJECT_BUCKET, key) for key in sorted(needed.exclusive | needed.held)]
@@ -109,19 +131,20 @@ class Keeper:
             rows.add(DATASOURCE, bucket, name, Change.PROBE, read=False)
             rows.reads("staged", [bucket], name, name)
 
-    @staticmethod
-    def _result(
-        changes: Changes, objects: Objects, difference: Difference | None, done: Committed
-    ) -> PutResult:
-        written = {} if difference is None else {**difference.inserted, **difference.updated}
-        removed = () if difference is None else tuple(sorted(difference.deleted))
-        return PutResult(
-            version=done.version,
-            commit_id=done.commit_id,
-            revisions={key: written[key].revision for key in changes.puts if key in written},
-            unchanged=tuple(sorted(changes.puts.keys() - written.keys())),
-            removed=removed,
-            absent=tuple(sorted(changes.removes - objects.nodes.keys())),
-            touched=tuple(sorted(written.keys() - changes.puts.keys())),
-            retries=done.retries,
-        )
+
+def _result(objects: Objects, outcome: Outcome, done: Committed) -> PutResult:
+    found = difference(objects.nodes, outcome.nodes)
+    written = {**found.inserted, **found.updated}
+    puts, moves = outcome.changes.puts, outcome.moves
+    named = puts.keys() | set(moves.values())
+    return PutResult(
+        version=done.version,
+        commit_id=done.commit_id,
+        revisions={key: written[key].revision for key in sorted(named) if key in written},
+        unchanged=tuple(sorted(puts.keys() - written.keys())),
+        removed=tuple(sorted(found.deleted.keys() - moves.keys())),
+        absent=tuple(sorted(outcome.changes.removes - objects.nodes.keys())),
+        touched=tuple(sorted(written.keys() - named)),
+        renamed=dict(sorted(moves.items())),
+        retries=done.retries,
+    )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from catalog.model import from_micros
 from catalog.objects.changes import Changes, put_from
 from catalog.objects.model import Node, StoredObject
-from catalog.operations.rows import OBJECT_BUCKET, Action
+from catalog.operations.rows import OBJECT_BUCKET, Action, OperationRow
 from catalog.table.location import literal
 from catalog.table.store import Store
 
@@ -18,12 +19,18 @@ _COLUMNS = "key, revision, fingerprint, datasource, digest, payload"
 
 @dataclass(frozen=True)
 class Objects:
-    """All objects at one version, and the commit that changed one last."""
+    """All objects at one version, the commit that changed one last, and what waits for its epoch.
+
+    An operation with objects that becomes ready changes the guard too, so whoever expects that
+    knows all of them.
+    """
 
     version: int
     nodes: Mapping[str, Node]
     commit_ids: Mapping[str, str]
+    created: Mapping[str, datetime]
     guard: str | None
+    ready: tuple[OperationRow, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -40,8 +47,11 @@ class StagedObject:
 def all_objects(store: Store, version: int) -> Objects:
     """All objects at a version: who links to whom can only be known from all of them."""
     rows = store.session.sql(
-        f"SELECT kind, commit_id, {_COLUMNS} FROM {store.pinned(version)} "
-        f"WHERE kind IN ('object', 'guard') AND bucket = {OBJECT_BUCKET}"
+        f"SELECT kind, state, commit_id, unix_micros(published_at) AS published_micros, {_COLUMNS} "
+        f"FROM {store.pinned(version)} WHERE kind IN ('object', 'guard', 'operation') "
+        # Conjuncts of their own, so that the first prune partitions.
+        f"AND (kind = 'operation' OR bucket = {OBJECT_BUCKET}) "
+        "AND (kind <> 'operation' OR state = 'ready')"
     ).collect()
     guard = [row["commit_id"] for row in rows if row["kind"] == "guard"]
     objects = [row.asDict() for row in rows if row["kind"] == "object"]
@@ -49,7 +59,9 @@ def all_objects(store: Store, version: int) -> Objects:
         version,
         {row["key"]: _node(row) for row in objects},
         {row["key"]: row["commit_id"] for row in objects},
+        {row["key"]: from_micros(row["published_micros"]) for row in objects},
         guard[0] if guard else None,
+        tuple(OperationRow.of(row.asDict()) for row in rows if row["kind"] == "operation"),
     )
 
 

@@ -6,7 +6,7 @@ of its target. Each function here keeps that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from catalog.objects.changes import Changes
@@ -33,12 +33,14 @@ def applied(state: State, changes: Changes, identify: Identify, touch: bool) -> 
 
 
 def applied_in_order(
-    state: State, operations: Iterable[tuple[Identify, Changes]]
+    state: State,
+    operations: Iterable[tuple[Identify, Changes]],
+    complete: Callable[[State, Changes], Changes] = lambda state, changes: changes,
 ) -> dict[str, Node]:
-    """The state after several operations, one after the other."""
+    """The state after several operations, one after the other, each completed by what is then."""
     graph = Graph(state)
     for identify, changes in operations:
-        graph.apply(changes, identify, touch=True)
+        graph.apply(complete(graph.nodes, changes), identify, touch=True)
     return graph.nodes
 
 

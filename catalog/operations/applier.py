@@ -11,7 +11,7 @@ from catalog.objects.reading import all_objects, staged_objects
 from catalog.operations.committing import Committer, Request, Settled, named
 from catalog.operations.decision import Decision, check_complete, decided, decision_of
 from catalog.operations.net import net_segments
-from catalog.operations.objects import after, in_order, write_objects
+from catalog.operations.objects import after, check_in_order, in_order, write_objects
 from catalog.operations.reading import (
     OperationView,
     operations_in,
@@ -67,7 +67,9 @@ class Applier:
                     stable=view.epoch.stable,
                 )
             rows.operation(row.now(OperationState.PUBLISHED), row)
-            return self._apply("apply", rows, view.version, [row], [*view.parts.values()])
+            return self._apply(
+                "apply", rows, view.version, [row], [*view.parts.values()], judge=True
+            )
 
         try:
             done = self._committer.commit("publish operation", request, plan, named(operation))
@@ -90,11 +92,18 @@ class Applier:
         version: int,
         operations: Sequence[OperationRow],
         parts: Sequence[PartRow],
+        judge: bool = False,
     ) -> Statement:
-        """The statement that makes everything of some operations visible."""
+        """The statement that makes everything of some operations visible.
+
+        `judge` asks the rules, and whether what waits for its epoch can still come after them.
+        """
         if any(part.objects for part in parts):
             objects = all_objects(self._store, version)
             staged = staged_objects(self._store, version)
+            if judge:
+                own = operations[0].id
+                check_in_order(objects.nodes, staged, [*operations, *in_order(objects.ready)], own)
             write_objects(rows, objects, after(objects.nodes, staged, operations))
         segments = net_segments(self._store, version, operations, parts, rows)
         return rows.statement(
@@ -133,9 +142,9 @@ class Applier:
                     epoch=epoch,
                     floor=view.floor,
                 )
-            self._check_objects(view)
-            order = stable.revision + 1
-            rows.operation(row.now(OperationState.READY, epoch=epoch, order=order), row)
+            ready = row.now(OperationState.READY, epoch=epoch, order=stable.revision + 1)
+            self._check_objects(rows, view, ready)
+            rows.operation(ready, row)
             rows.epoch(stable, stable)
             return rows.statement("ready", self._store)
 
@@ -150,14 +159,17 @@ class Applier:
         log.info("operation %s: ready at epoch %d", operation, epoch)
         return decided(done, operation, OperationState.READY, epoch)
 
-    def _check_objects(self, view: OperationView) -> None:
-        """What would be refused when it is applied is refused now: ready is final."""
+    def _check_objects(self, rows: RowSet, view: OperationView, ready: OperationRow) -> None:
+        """What would be refused when it is applied is refused now: ready is final.
+
+        The guard changes, so that whoever changes objects meanwhile looks again at what is ready.
+        """
         if not any(part.objects for part in view.parts.values()):
             return
         objects = all_objects(self._store, view.version)
         staged = staged_objects(self._store, view.version)
-        ready = operations_in(self._store, view.version, [OperationState.READY])
-        after(objects.nodes, staged, [*in_order(ready.values()), view.operation])
+        rows.guard(objects.guard, change=True)
+        check_in_order(objects.nodes, staged, in_order([*objects.ready, ready]), ready.id)
 
     # --- the stable epoch -------------------------------------------------------------------------
 

@@ -6,8 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 
+from catalog.errors import CatalogError, RuleViolation
 from catalog.model import Kind
 from catalog.objects.changes import Changes, united
+from catalog.objects.declared import Types
+from catalog.objects.judging import changed, completed_by
 from catalog.objects.model import Node
 from catalog.objects.reading import Objects, StagedObject
 from catalog.objects.state import Difference, applied_in_order, difference
@@ -41,23 +44,66 @@ def in_order(operations: Iterable[OperationRow]) -> list[OperationRow]:
 def after(
     nodes: Mapping[str, Node], staged: Sequence[StagedObject], operations: Iterable[OperationRow]
 ) -> dict[str, Node]:
-    """All objects once these operations are applied, in this order."""
+    """All objects once these operations are applied, in this order.
+
+    Rules are not asked: what is ready was judged, and nothing may keep it from being applied.
+    """
+    # Operations declare no types, so the same hold for all of them.
+    complete = partial(completed_by, Types.among(nodes))
     return applied_in_order(
         nodes,
         [
             (partial(identity, each.id), united(changes_by_part(staged, each.id)))
             for each in operations
         ],
+        complete,
     )
 
 
-def write_objects(rows: RowSet, before: Objects, nodes: Mapping[str, Node]) -> Difference:
-    """Adds the rows that lead from the objects that were read to others."""
-    changed = difference(before.nodes, nodes)
+def check_in_order(
+    nodes: Mapping[str, Node],
+    staged: Sequence[StagedObject],
+    operations: Iterable[OperationRow],
+    own: str | None = None,
+) -> None:
+    """Refuses what would keep operations that wait for their epochs from being applied.
+
+    After each of them all rules must hold, in their order: an advance can stop anywhere. What the
+    operation with the id `own` breaks itself is raised as it is.
+    """
+    types = Types.among(nodes)
+    for each in operations:
+        changes = completed_by(types, nodes, united(changes_by_part(staged, each.id)))
+        try:
+            nodes = changed(nodes, changes, partial(identity, each.id), touch=True)
+        except CatalogError as error:
+            if each.id == own:
+                raise
+            raise RuleViolation(
+                f"This change is refused because {each.told()} could no longer be applied at its "
+                f"epoch {each.epoch}: {error.message}",
+                rule=error.values.get("rule", "ready"),
+                key=error.values.get("key"),
+                operation=each.id,
+            ) from error
+
+
+def write_objects(
+    rows: RowSet,
+    before: Objects,
+    nodes: Mapping[str, Node],
+    moves: Mapping[str, str] | None = None,
+) -> Difference:
+    """Adds the rows that lead from the objects that were read to others.
+
+    `moves` has the new keys of objects that were renamed: they are as old as before.
+    """
+    came_from = {new: old for old, new in (moves or {}).items()}
+    found = difference(before.nodes, nodes)
     rows.guard(before.guard, change=True)
-    for key, node in {**changed.inserted, **changed.updated}.items():
+    for key, node in {**found.inserted, **found.updated}.items():
         old = before.nodes.get(key)
-        fresh = old is None or key in changed.recreated
+        fresh = old is None or key in found.recreated
         rows.add(
             Kind.OBJECT,
             OBJECT_BUCKET,
@@ -70,7 +116,8 @@ def write_objects(rows: RowSet, before: Objects, nodes: Mapping[str, Node]) -> D
             datasource=node.datasource,
             digest=node.digest,
             payload=node.payload(),
+            published_at=before.created[came_from[key]] if key in came_from else rows.now,
         )
-    for key in changed.deleted:
+    for key in found.deleted:
         rows.add(Kind.OBJECT, OBJECT_BUCKET, key, Change.DELETE, seen=before.commit_ids[key])
-    return changed
+    return found

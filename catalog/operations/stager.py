@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from catalog.errors import InvalidInput, OperationDecided, PartConflict
 from catalog.model import Kind
 from catalog.objects.changes import united
+from catalog.objects.declared import Types
+from catalog.objects.judging import check_part, completed_by
 from catalog.objects.reading import StagedObject, all_objects, staged_objects
 from catalog.objects.state import locks
 from catalog.operations.committing import Committer, Request, Settled
@@ -194,7 +196,9 @@ class _Work:
         # As it will be when the operations that wait for their epochs have been applied.
         nodes = after(objects.nodes, staged, in_order(ready))
         together = united({**changes_by_part(staged, self._id), self._part: changes})
-        needed = locks(nodes, together)
+        check_part(nodes, changes, together)
+        # The staged rows say what was given; the links that types add are claimed as well.
+        needed = locks(nodes, completed_by(Types.among(nodes), nodes, together))
         wanted = {
             **dict.fromkeys(needed.held, Action.HOLD),
             **dict.fromkeys(needed.exclusive, Action.BUMP),

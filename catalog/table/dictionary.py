@@ -15,6 +15,7 @@ from pathlib import Path
 from catalog.table import layout, runs
 from catalog.table.functions import FUNCTIONS, Function
 from catalog.table.layout import ColumnSpec
+from catalog.table.platform_views import PLATFORM_VIEWS
 from catalog.table.store import ENTRIES
 from catalog.table.view import View
 from catalog.table.views import VIEWS
@@ -117,6 +118,7 @@ RELATIONS = (
     Relation("segments", "||--||", "segment_schemas", "with its definition", "segment_id"),
     Relation("schemas", "|o--o{", "objects", "describes", "fingerprint"),
     Relation("objects", "||--o{", "object_links", "holds", "key"),
+    *(Relation("objects", "||--o|", view.name, "is", "key") for view in PLATFORM_VIEWS),
     Relation("operations", "||--o{", "claims", "has, until it is decided", "operation_id"),
     Relation("stable_epoch", "||..o{", "operations", "publishes, when it reaches their epochs"),
     Relation("entries", "||..o|", "schemas", "kind is schema"),
@@ -152,8 +154,11 @@ def entities() -> tuple[Entity, ...]:
 
 
 def _entity(view: View) -> Entity:
-    columns = tuple(ColumnSpec(name, TYPES[name], text) for name, text in view.columns.items())
-    return Entity(view.name, view.comment, columns, _KEYS[view.name])
+    columns = tuple(
+        ColumnSpec(name, view.types.get(name) or TYPES[name], text)
+        for name, text in view.columns.items()
+    )
+    return Entity(view.name, view.comment, columns, _KEYS.get(view.name, ("key",)))
 
 
 # --- Markdown -------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 COMMIT = "Id of the commit that last changed the row; DESCRIBE HISTORY shows it in userMetadata"
 
@@ -11,7 +11,8 @@ COMMIT = "Id of the commit that last changed the row; DESCRIBE HISTORY shows it 
 class View:
     """A view: its query over `{entries}`, and a comment for it and for each of its columns.
 
-    `needs` names the columns of the table that older layouts do not have.
+    `needs` names the columns of the table that older layouts do not have. `types` has the types of
+    columns that are not of the same type in every view.
     """
 
     name: str
@@ -19,3 +20,4 @@ class View:
     query: str
     columns: dict[str, str]
     needs: tuple[str, ...] = ()
+    types: dict[str, str] = field(default_factory=dict)

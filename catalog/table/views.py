@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from catalog.table.layout import COLUMNS
 from catalog.table.location import Location, identifier, literal
 from catalog.table.operation_views import OPERATION_VIEWS
+from catalog.table.platform_views import PLATFORM_VIEWS
 from catalog.table.segment_views import SEGMENT_VIEWS
 from catalog.table.store import ENTRIES
 from catalog.table.view import View
@@ -15,7 +16,7 @@ from catalog.table.view import View
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-VIEWS: tuple[View, ...] = (*SEGMENT_VIEWS, *OPERATION_VIEWS)
+VIEWS: tuple[View, ...] = (*SEGMENT_VIEWS, *OPERATION_VIEWS, *PLATFORM_VIEWS)
 BY_NAME = {view.name: view for view in VIEWS}
 
 
@@ -57,7 +58,9 @@ def create_views(
         name = identifier(prefix + view.name)
         if not temporary:
             name = ".".join([*map(identifier, location.schema), name])
-        columns = ", ".join(f"{c} COMMENT {literal(t)}" for c, t in view.columns.items())
+        columns = ", ".join(
+            f"{identifier(c)} COMMENT {literal(t)}" for c, t in view.columns.items()
+        )
         how = "OR REPLACE " if replace else ""
         unless = "" if replace else "IF NOT EXISTS "
         session.sql(

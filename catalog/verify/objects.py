@@ -8,15 +8,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from catalog.errors import InvalidObject
+from catalog.objects.declared import Types
 from catalog.objects.model import Node, digest_of
+from catalog.objects.rules import broken_rules
+from catalog.objects.types import TYPE
 from catalog.verify.changes import Row, Step
 from catalog.verify.report import Findings, Problem, Sort
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 KIND = "object"
 _NOWHERE = "an object links to one that is not there"
@@ -48,6 +55,33 @@ def check_objects(found: Findings, pinned: str) -> None:
     found.expect_no_flags(
         rows, [Sort("I3", _NOWHERE, "nowhere"), Sort("I4", _DISAGREES, "disagrees")]
     )
+
+
+def check_rules(found: Findings, pinned: str) -> None:
+    """The rules of declared types among all objects at one version.
+
+    They are no promise about the table: each commit that changes objects keeps them, and a raw
+    RESTORE or another release may not.
+    """
+    said = f"SELECT key, revision, fingerprint, datasource, digest, payload FROM {pinned} "
+    declarations = f"startswith(key, '{TYPE}/')"
+    nodes = _nodes(found.session, f"{said} WHERE kind = 'object' AND {declarations}")
+    if not nodes:
+        return
+    nodes |= _nodes(found.session, f"{said} WHERE kind = 'object' AND NOT {declarations}")
+    found.note(
+        Problem("rules", f"the rule {each.rule} does not hold", {"key": each.key, "why": each.text})
+        for each in broken_rules(Types.among(nodes), nodes)
+    )
+
+
+def _nodes(session: SparkSession, query: str) -> dict[str, Node]:
+    """Objects by key, but for those that cannot be read, which another check tells of."""
+    nodes = {}
+    for row in session.sql(query).collect():
+        with suppress(InvalidObject):
+            nodes[row["key"]] = Node.from_payload(**row.asDict())
+    return nodes
 
 
 def _wrong_contents(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

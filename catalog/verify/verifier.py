@@ -12,7 +12,7 @@ from catalog.table.views import complete, nulls
 from catalog.verify import objects, operations
 from catalog.verify.changes import steps
 from catalog.verify.history import check_commits, check_polls
-from catalog.verify.objects import Links, check_objects
+from catalog.verify.objects import Links, check_objects, check_rules
 from catalog.verify.operations import Lives, check_operations
 from catalog.verify.references import check_references, check_references_always
 from catalog.verify.report import Findings, Problem, VerifyReport
@@ -57,6 +57,7 @@ class Verifier:
             check_operations(found, pinned)
         if objects.KIND in kinds:
             check_objects(found, pinned)
+            check_rules(found, pinned)
 
     def _range_checks(self, first: int, last: int) -> list[Check]:
         found, store = self._found, self._store

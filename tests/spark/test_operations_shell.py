@@ -91,6 +91,37 @@ def test_objects_are_put_shown_touched_and_removed(
     assert strata("objects")[1]["tables"]["objects"] == []
 
 
+def test_types_are_declared_and_objects_ensured_renamed_and_removed_with_all_below(
+    strata: Strata, catalog: Catalog, tmp_path: Path
+) -> None:
+    code, answer = strata("declare", "platform", "--reason", "one set of rules")
+    assert (code, answer["facts"]["put"]) == (0, 10)
+    types = strata("types")[1]["tables"]["types"]
+    assert [each["type"] for each in types if each["parent"] == "database"] == [
+        "datastore_link",
+        "table",
+    ]
+    file = tmp_path / "objects.jsonl"
+    file.write_text(
+        '{"key": "database/sales"}\n{"key": "table/sales/orders", "body": {"schema": "orders"}}\n'
+    )
+    assert strata("ensure", str(file))[1]["facts"]["put"] == 2
+    assert strata("ensure", str(file))[1]["facts"]["unchanged"] == 2
+    file.write_text('{"key": "table/sales/returns", "body": {"colour": "red"}}')
+    code, answer = strata("put", str(file))
+    assert (code, answer["error"]["condition"]) == (2, "RULE_VIOLATION")
+    assert answer["error"]["values"]["rule"] == "fields"
+    assert strata("rename", "database/sales", "shop")[1]["tables"]["renamed"] == [
+        {"key": "database/sales", "new_key": "database/shop", "revision": 2},
+        {"key": "table/sales/orders", "new_key": "table/shop/orders", "revision": 2},
+    ]
+    below = strata("objects", "table", "--parent", "database/shop")[1]["tables"]["objects"]
+    assert [row["key"] for row in below] == ["table/shop/orders"]
+    answer = strata("remove", "database/shop", "--cascade", "--dry-run")[1]
+    assert (answer["facts"]["removed"], answer["facts"]["dry_run"]) == (2, True)
+    assert len(catalog.list("table")) == 1
+
+
 def test_operations_are_listed_decided_and_recovered(
     strata: Strata, catalog: Catalog, tmp_path: Path
 ) -> None:

@@ -38,6 +38,13 @@ def fingerprint(ddl: str) -> str:
     return Schema.of(ddl).fingerprint
 
 
+# One object for each view of a type that nothing else here has.
+OTHERS = (
+    *("type/note", "database/sales", "datastore/main", "datastore_link/sales/main"),
+    *("shard/main/a", "replica/main/a/one", "node_type/pg", "node/n1", "retention/database/sales"),
+)
+
+
 def order(name: str, ddl: str, rows: int, day: int, size: int, file: str = "") -> Segment:
     return Segment(
         f"orders/{name}",
@@ -104,6 +111,7 @@ def prepare(spark: SparkSession, location: str) -> None:
         prepared.stored(index, 3, {table: 2}),
         prepared.stored("contract/orders", 3, {index: 3}),
         prepared.stored("table/sales/empty", datasource="empty"),
+        *map(prepared.stored, OTHERS),
         prepared.operation(reindex, name="reindex orders", parts=3),
         prepared.part(reindex, 0),
         prepared.part(reindex, 2),
@@ -274,7 +282,7 @@ def test_queries_on_objects_follow_links(page: Filled) -> None:
     title = next(each for each in QUERIES if each.startswith("What has to get a new revision"))
     assert page.run(title) == [(index, 1), ("contract/orders", 2)]
     alone = page.run("Objects that nothing links to")
-    assert [row[0] for row in alone] == ["contract/orders", "table/sales/empty"]
+    assert {row[0] for row in alone} - set(OTHERS) == {"contract/orders", "table/sales/empty"}
     counted = page.run("Tables without segments, and how many the others have")
     assert counted == [("table/sales/empty", "empty", 0), (table, "orders", 4)]
 

@@ -6,7 +6,7 @@ from catalog.cli.commands.deciding import OPERATION_ABORT, OPERATION_PUBLISH, OP
 from catalog.cli.commands.demo import DEMO
 from catalog.cli.commands.discovering import BACKFILL, PUBLISH_FILES
 from catalog.cli.commands.epochs import ADVANCE, EPOCH
-from catalog.cli.commands.objects import GET, OBJECTS, PUT, REMOVE
+from catalog.cli.commands.objects import ENSURE, GET, OBJECTS, PUT, REMOVE, RENAME
 from catalog.cli.commands.operating import OPERATION_SHOW, OPERATIONS
 from catalog.cli.commands.poll import POLL
 from catalog.cli.commands.reading import (
@@ -19,6 +19,7 @@ from catalog.cli.commands.reading import (
     SQL,
 )
 from catalog.cli.commands.report import REPORT
+from catalog.cli.commands.types import DECLARE, TYPES
 from catalog.cli.commands.upkeep import CLEANUP, MAINTAIN, RECOVER, VERIFY
 from catalog.cli.commands.writing import DROP, INIT, PUBLISH
 
@@ -28,8 +29,11 @@ COMMANDS: tuple[Command, ...] = (
     PUBLISH_FILES,
     BACKFILL,
     DROP,
+    DECLARE,
     PUT,
+    ENSURE,
     REMOVE,
+    RENAME,
     SEGMENTS,
     SCHEMAS,
     SCHEMA_OF,
@@ -38,6 +42,7 @@ COMMANDS: tuple[Command, ...] = (
     DIFF,
     GET,
     OBJECTS,
+    TYPES,
     OPERATIONS,
     OPERATION_SHOW,
     OPERATION_PUBLISH,

@@ -1,8 +1,9 @@
-"""The words for objects: put, get, objects, remove."""
+"""The words for objects: put, ensure, get, objects, remove, rename."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from dataclasses import replace
 
 from pyspark.sql import functions as F
 
@@ -76,11 +77,42 @@ PUT = Command(
     recorded=True,
 )
 
+# --- ensure ---------------------------------------------------------------------------------------
+
+
+def _ensure(work: Work) -> Answer:
+    arguments = work.arguments
+    result = work.catalog.ensure(
+        read_objects(arguments.file), reason=arguments.reason, deadline=arguments.deadline
+    )
+    return shown_change(result, tried_again(work.catalog, result.retries), arguments.limit)
+
+
+ENSURE = Command(
+    name="ensure",
+    summary="create objects, or set some fields of theirs, all of them or none",
+    details=(
+        "The file is as for strata put. Of an object that is there only the fields of the body\n"
+        "that a line gives are set; the others stay, and so do links, schema and datasource."
+    ),
+    example='ensure nodes.jsonl --reason "new port"',
+    access=Access.WRITE,
+    arguments=_put_arguments,
+    work=_ensure,
+    recorded=True,
+)
+
 # --- remove ---------------------------------------------------------------------------------------
 
 
 def _remove_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("keys", nargs="+", metavar="KEY", help="keys: type/path")
+    parser.add_argument(
+        "--cascade",
+        action="store_true",
+        help="also remove everything below them and everything that refers to them",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be removed")
     add_limit(parser)
     add_why(parser)
 
@@ -88,9 +120,14 @@ def _remove_arguments(parser: ArgumentParser) -> None:
 def _remove(work: Work) -> Answer:
     arguments = work.arguments
     result = work.catalog.remove(
-        arguments.keys, reason=arguments.reason, deadline=arguments.deadline
+        arguments.keys,
+        cascade=arguments.cascade,
+        dry_run=arguments.dry_run,
+        reason=arguments.reason,
+        deadline=arguments.deadline,
     )
-    return shown_change(result, tried_again(work.catalog, result.retries), arguments.limit)
+    answer = shown_change(result, tried_again(work.catalog, result.retries), arguments.limit)
+    return replace(answer, facts={**answer.facts, "dry_run": result.dry_run})
 
 
 REMOVE = Command(
@@ -98,12 +135,60 @@ REMOVE = Command(
     summary="remove objects, all of them or none",
     details=(
         "Keys that are not there are counted, not an error. An object that others link to is only\n"
-        "removed together with them."
+        "removed together with them: name them, or use --cascade."
     ),
     example='remove table/sales/orders index/sales/orders --reason "moved"',
     access=Access.WRITE,
     arguments=_remove_arguments,
     work=_remove,
+    recorded=True,
+)
+
+# --- rename ---------------------------------------------------------------------------------------
+
+
+def _rename_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("key", metavar="KEY", help="its key: type/path")
+    parser.add_argument("name", metavar="NAME", help="its new name: the last part of its key")
+    add_limit(parser)
+    add_why(parser)
+
+
+def _rename(work: Work) -> Answer:
+    arguments = work.arguments
+    result = work.catalog.rename(
+        arguments.key, arguments.name, reason=arguments.reason, deadline=arguments.deadline
+    )
+    return shown_rename(result, tried_again(work.catalog, result.retries), arguments.limit)
+
+
+def shown_rename(result: PutResult, tried_again: int, limit: int) -> Answer:
+    """The new key of every object that has another."""
+    counts = {"renamed": len(result.renamed), "touched": len(result.touched)}
+    rows = ((old, new, result.revisions[new]) for old, new in result.renamed.items())
+    return Answer(
+        facts={
+            "version": result.version,
+            "commit_id": result.commit_id or None,
+            **counts,
+            "retries": tried_again,
+        },
+        tables={"renamed": cut(("key", "new_key", "revision"), rows, limit)},
+        figures={**counts, "conflicts_retried": tried_again},
+    )
+
+
+RENAME = Command(
+    name="rename",
+    summary="give an object another name",
+    details=(
+        "It keeps its id, and its revision goes on. Objects below it move along and references to\n"
+        "it follow, as far as their types are declared, in one commit."
+    ),
+    example='rename database/sales shop --reason "one shop"',
+    access=Access.WRITE,
+    arguments=_rename_arguments,
+    work=_rename,
     recorded=True,
 )
 
@@ -157,6 +242,11 @@ GET = Command(
 
 def _objects_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("type", nargs="?", metavar="TYPE", help="only those of a type")
+    parser.add_argument(
+        "--parent",
+        metavar="KEY",
+        help="only those below this object, by their declared type",
+    )
     add_as_of(parser)
     add_limit(parser)
 
@@ -166,6 +256,9 @@ def _objects(work: Work) -> Answer:
     frame = work.catalog.objects(arguments.as_of)
     if arguments.type is not None:
         frame = frame.where(F.col("type") == F.lit(check_type(arguments.type)))
+    if arguments.parent is not None:
+        below = work.catalog.list(arguments.type, arguments.as_of, parent=arguments.parent)
+        frame = frame.where(F.col("key").isin([each.key for each in below]))
     shown = frame.orderBy("key").select(
         "key",
         "object_id",

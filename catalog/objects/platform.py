@@ -1,0 +1,158 @@
+"""The types of the platform: databases, where their data lies, tables, indexes, retention."""
+
+from __future__ import annotations
+
+from catalog.objects.fields import (
+    anything,
+    boolean,
+    declared_fields,
+    list_of,
+    one_of,
+    record,
+    text,
+    whole,
+)
+from catalog.objects.types import (
+    ObjectType,
+    States,
+    at_most,
+    conforms,
+    distinct_siblings,
+    meets,
+    one_of_siblings,
+    ranges,
+    unique,
+)
+
+# Written at each step, so that work which was interrupted is seen.
+LIFE = States(
+    initial=("config",),
+    next={
+        "config": ("provision", "deallocate"),
+        "provision": ("validate", "deallocate"),
+        "validate": ("active", "provision", "deallocate"),
+        "active": ("maintenance",),
+        "maintenance": ("active", "deallocate"),
+        "deallocate": (),
+    },
+)
+
+PLATFORM: tuple[ObjectType, ...] = (
+    ObjectType(
+        "database",
+        comment="Databases: sets of tables whose data lies in datastores",
+        fields={"comment": text(comment="What it is for")},
+    ),
+    ObjectType(
+        "datastore",
+        comment="Datastores: places for data, cut into shards",
+        fields={"comment": text(comment="What it is for")},
+    ),
+    ObjectType(
+        "datastore_link",
+        parent="database",
+        named_by="datastore",
+        comment="Which datastores a database uses; exactly one of them is the primary one",
+        fields={
+            "role": one_of(
+                "primary", "cache", "archive", required=True, comment="primary, cache or archive"
+            )
+        },
+        rules=(one_of_siblings("role", "primary"),),
+    ),
+    ObjectType(
+        "shard",
+        parent="datastore",
+        comment="Shards of datastores, each with a range of keys [low, high)",
+        fields={
+            "low": anything(comment="The first key of its range as JSON; null is an open end"),
+            "high": anything(comment="The end of its range, exclusive, as JSON; null is open"),
+            "requirements": list_of(
+                text(), default=[], comment="Labels that the nodes of its replicas must have"
+            ),
+            "replicas": whole(0, 1000, default=1, comment="How many replicas it has at most"),
+        },
+        states=LIFE,
+        rules=(ranges("low", "high"),),
+    ),
+    ObjectType(
+        "replica",
+        parent="shard",
+        comment="Replicas of shards, each on a node of its own",
+        fields={
+            "node": text(required=True, comment="Name of the node that holds it"),
+            "role": one_of("leader", "follower", default="follower", comment="leader or follower"),
+        },
+        references={"node": "node"},
+        states=LIFE,
+        rules=(
+            distinct_siblings("node"),
+            at_most("replicas"),
+            meets("requirements", "node", "labels"),
+        ),
+    ),
+    ObjectType(
+        "node_type",
+        comment="Storage types: what nodes of a kind have to be told",
+        fields={
+            "schema": declared_fields(
+                default={}, comment="Declarations of the fields of a node's config, as JSON"
+            ),
+            "comment": text(comment="What it is"),
+        },
+    ),
+    ObjectType(
+        "node",
+        comment="Storage nodes",
+        fields={
+            "host": text(required=True, comment="Its name or address in the network"),
+            "port": whole(1, 65535, required=True, comment="Its port"),
+            "node_type": text(required=True, comment="Name of its storage type"),
+            "config": anything(default={}, comment="What its storage type asks for, as JSON"),
+            "labels": list_of(text(), default=[], comment="What it offers to shards"),
+        },
+        references={"node_type": "node_type"},
+        states=LIFE,
+        rules=(unique("host", "port"), conforms("config", "node_type", "schema")),
+    ),
+    ObjectType(
+        "table",
+        parent="database",
+        comment="Tables of databases; the object's own datasource is the one that they stand for",
+        fields={
+            "schema": text(comment="Name of its schema"),
+            "schema_version": whole(1, comment="Version of that schema; null is the newest"),
+            "limits": record(
+                {
+                    "max_rows": whole(1, comment="Rows of a segment at most"),
+                    "max_bytes": whole(1, comment="Bytes of a segment at most"),
+                    "max_columns": whole(1, comment="Columns of a segment at most"),
+                },
+                comment="Limits of a segment: max_rows, max_bytes, max_columns",
+            ),
+            "acl": anything(comment="Who may do what, as JSON"),
+        },
+    ),
+    ObjectType(
+        "index",
+        parent="table",
+        comment="Indexes of tables; exactly one of a table is the primary one",
+        fields={
+            "columns": list_of(text(), required=True, comment="The columns that it is made of"),
+            "primary": boolean(default=False, comment="Whether it is the primary one"),
+        },
+        rules=(one_of_siblings("primary", True),),
+    ),
+    ObjectType(
+        "retention",
+        owners=("database", "datasource"),
+        comment="How long data is kept, for a database or a datasource",
+        fields={
+            "max_age_days": whole(0, comment="Segments are kept so many days; null is for ever"),
+            "max_segments": whole(0, comment="So many segments are kept; null is all"),
+            "action": one_of(
+                "drop", "archive", required=True, comment="drop or archive: what becomes of others"
+            ),
+        },
+    ),
+)

@@ -1,0 +1,261 @@
+"""The rules of declared types, over all objects at one moment or from one moment to the next.
+
+Each has a stable name: `fields`, `secret`, `names`, `parent`, `reference`, `declaration`, `states`,
+and the kinds of rules that a type can have.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from catalog.errors import InvalidType
+from catalog.objects.body import canonical
+from catalog.objects.contents import fields_from, problems
+from catalog.objects.declared import DECLARATION, Types
+from catalog.objects.model import Node
+from catalog.objects.types import STATE, ObjectType, Rule
+
+NAMES = "names"
+STATES = "states"
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A rule that does not hold: its name, the object that shows it, and what is wrong."""
+
+    rule: str
+    key: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.key} {self.text} (rule {self.rule})"
+
+
+class Everything:
+    """All objects with their bodies, as the rules look at them."""
+
+    def __init__(self, types: Types, nodes: Mapping[str, Node]) -> None:
+        self.types = types
+        self.nodes = nodes
+        self.bodies = {
+            key: node.body for key, node in nodes.items() if types.get(node.type) is not None
+        }
+        self._families: defaultdict[str, defaultdict[str, list[str]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
+        for key in sorted(self.bodies):
+            self._families[key.partition("/")[0]][key.rpartition("/")[0]].append(key)
+
+    def families(self, type: str) -> list[list[str]]:
+        """The objects of a type, those below one parent together."""
+        return list(self._families[type].values()) if type in self._families else []
+
+    def of_type(self, type: str) -> list[str]:
+        """The objects of a type."""
+        return [key for family in self.families(type) for key in family]
+
+    def referred(self, declared: ObjectType, key: str, reference: str) -> dict[str, Any]:
+        """The body of the object that a field of another refers to; empty if it is not there."""
+        path = self.bodies[key].get(reference)
+        return self.bodies.get(f"{declared.references[reference]}/{path}", {})
+
+    def above(self, key: str) -> dict[str, Any]:
+        """The body of an object's parent; empty if it is not there."""
+        return self.bodies.get(self.types.parent_of(key) or "", {})
+
+
+def broken_rules(types: Types, nodes: Mapping[str, Node]) -> Iterator[Broken]:
+    """Every rule that does not hold among all objects."""
+    objects = Everything(types, nodes)
+    for key, reason in sorted(types.broken.items()):
+        yield Broken(DECLARATION, key, f"cannot be read: {reason.rstrip('.')}")
+    for key, wrong in types.inconsistencies():
+        yield Broken(DECLARATION, key, wrong)
+    for declared in types:
+        keys = objects.of_type(declared.name)
+        for key in keys:
+            for problem in types.problems(nodes[key]):
+                yield Broken(problem.rule, key, f"has {problem.path}, which {problem.text}")
+            yield from _targets(objects, key)
+        yield from _names(keys)
+        for rule in declared.rules:
+            yield from _KINDS[rule.kind](objects, declared, rule)
+
+
+def broken_steps(
+    types: Types, before: Mapping[str, Node], after: Mapping[str, Node]
+) -> Iterator[Broken]:
+    """Objects that went from one state to another that does not follow it, or begin in the middle.
+
+    An object that was there is known by its id: a name that was created again begins anew.
+    """
+    old = {node.id: node for node in before.values()}
+    for key, node in after.items():
+        declared = types.get(node.type)
+        if declared is None or declared.states is None or before.get(key) is node:
+            continue
+        now = node.body.get(STATE)
+        known = old.get(node.id)
+        was = None if known is None else known.body.get(STATE)
+        if known is None and now not in declared.states.initial:
+            first = ", ".join(declared.states.initial)
+            yield Broken(STATES, key, f"begins in state {now}; it must begin in {first}")
+        # One that had no state yet was put before its type was declared.
+        elif isinstance(was, str) and now != was and now not in declared.states.next.get(was, ()):
+            following = ", ".join(declared.states.next.get(was, ())) or "nothing"
+            yield Broken(STATES, key, f"goes from state {was} to {now}; {was} leads to {following}")
+
+
+# --- rules of all declared types -----------------------------------------------------------------
+
+
+def _targets(objects: Everything, key: str) -> Iterator[Broken]:
+    for target, rule in objects.types.targets(key, objects.bodies[key]).items():
+        if target not in objects.nodes:
+            yield Broken(rule, key, missing(rule, target))
+        elif target not in objects.nodes[key].links:
+            yield Broken(rule, key, f"has no link to {target}, which its type demands")
+
+
+def missing(rule: str, target: str) -> str:
+    """What is wrong if an object that another needs by its type is not there."""
+    how = "is below" if rule == "parent" else "refers to"
+    return f"{how} {target}, which is not there; put it together with it or before"
+
+
+def _names(keys: list[str]) -> Iterator[Broken]:
+    seen: dict[str, str] = {}
+    for key in keys:
+        first = seen.setdefault(key.casefold(), key)
+        if first != key:
+            yield Broken(NAMES, key, f"has a name that differs from {first} in case only")
+
+
+# --- kinds of rules ------------------------------------------------------------------------------
+
+
+def _unique(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
+    yield from _repeated(objects, objects.of_type(declared.name), rule, "")
+
+
+def _distinct_siblings(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
+    for family in objects.families(declared.name):
+        yield from _repeated(objects, family, rule, " below the same parent")
+
+
+def _repeated(objects: Everything, keys: list[str], rule: Rule, where: str) -> Iterator[Broken]:
+    seen: dict[str, str] = {}
+    for key in keys:
+        values = [objects.bodies[key].get(name) for name in rule.parameters]
+        if any(value is None for value in values):
+            continue
+        first = seen.setdefault(canonical(values), key)
+        if first != key:
+            names = " and ".join(rule.parameters)
+            yield Broken(rule.kind, key, f"has the same {names} as {first}{where}")
+
+
+def _one_of_siblings(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
+    name, value = rule.parameters
+    # As texts: in Python 1 equals true.
+    wanted = canonical(value)
+    for family in objects.families(declared.name):
+        having = [key for key in family if canonical(objects.bodies[key].get(name)) == wanted]
+        if len(having) != 1:
+            yield Broken(
+                rule.kind,
+                having[1] if having else family[0],
+                f"is one of {len(family)} below one parent, of which {len(having)} have {name} "
+                f"{wanted}; exactly one must",
+            )
+
+
+def _ranges(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
+    for family in objects.families(declared.name):
+        bounds = {
+            key: [objects.bodies[key].get(name) for name in rule.parameters] for key in family
+        }
+        given = [bound for both in bounds.values() for bound in both if bound is not None]
+        texts = all(isinstance(bound, str) for bound in given)
+        if not texts and not all(type(bound) in (int, float) for bound in given):
+            yield Broken(
+                rule.kind, family[0], "has siblings whose ranges are not all texts or all numbers"
+            )
+            continue
+        # An open beginning comes first, whatever its end.
+        lows: dict[str, Any] = {key: low for key, (low, _) in bounds.items() if low is not None}
+        ordered = [key for key in family if key not in lows]
+        ordered += sorted(lows, key=lows.__getitem__)
+        yield from _steps(rule, ordered, bounds)
+
+
+def _steps(rule: Rule, keys: list[str], bounds: Mapping[str, list[Any]]) -> Iterator[Broken]:
+    for key in keys:
+        low, high = bounds[key]
+        if low is not None and high is not None and not low < high:
+            yield Broken(rule.kind, key, f"has the range from {low!r:.80} to {high!r:.80}: empty")
+            return
+    for key, after in pairwise(keys):
+        end, begin = bounds[key][1], bounds[after][0]
+        if end is None or begin is None or end > begin:
+            yield Broken(rule.kind, after, f"has a range that overlaps with that of {key}")
+        elif end < begin:
+            how = f"from {begin!r:.80} and that of {key} ends before, at {end!r:.80}"
+            yield Broken(rule.kind, after, f"has a range that leaves a gap: it goes {how}")
+
+
+def _at_most(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
+    for family in objects.families(declared.name):
+        most = objects.above(family[0]).get(rule.parameters[0])
+        if isinstance(most, int) and len(family) > most:
+            parent = objects.types.parent_of(family[0])
+            text = f"is one of {len(family)}, and {rule.parameters[0]} of {parent} is {most}"
+            yield Broken(rule.kind, family[-1], text)
+
+
+def _meets(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
+    required, reference, offered = rule.parameters
+    for key in objects.of_type(declared.name):
+        has = _listed(objects.referred(declared, key, reference).get(offered))
+        for each in _listed(objects.above(key).get(required)):
+            if each not in has:
+                parent = objects.types.parent_of(key)
+                text = f"refers by {reference} to what has no {each!r:.80} in {offered}, which "
+                yield Broken(rule.kind, key, f"{text}{required} of {parent} demands")
+
+
+def _listed(value: Any) -> list[Any]:
+    """A list; what is none breaks another rule, and nothing of it counts here."""
+    return value if isinstance(value, list) else []
+
+
+def _conforms(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
+    name, reference, schema = rule.parameters
+    for key in objects.of_type(declared.name):
+        try:
+            fields = fields_from(objects.referred(declared, key, reference).get(schema) or {})
+        except InvalidType:
+            continue  # told of the object that declares them
+        value = objects.bodies[key].get(name)
+        path = f"body.{name}"
+        if value is not None and not isinstance(value, dict):
+            yield Broken(rule.kind, key, f"has {path}, which must be a JSON object")
+            continue
+        for problem in problems(fields, value or {}, path):
+            kind = problem.rule if problem.rule == "secret" else rule.kind
+            yield Broken(kind, key, f"has {problem.path}, which {problem.text}")
+
+
+_KINDS: dict[str, Callable[[Everything, ObjectType, Rule], Iterator[Broken]]] = {
+    "unique": _unique,
+    "one_of_siblings": _one_of_siblings,
+    "distinct_siblings": _distinct_siblings,
+    "ranges": _ranges,
+    "at_most": _at_most,
+    "meets": _meets,
+    "conforms": _conforms,
+}
