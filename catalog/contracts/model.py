@@ -17,7 +17,7 @@ from catalog.schema.names import shown
 from catalog.words import chosen
 
 _LIMITS = ("max_rows", "max_bytes", "max_columns")
-_MODES = (Mode.NONE, Mode.BACKWARD, Mode.FORWARD, Mode.FULL)
+MODES = (Mode.NONE, Mode.BACKWARD, Mode.FORWARD, Mode.FULL)
 
 
 class Enforcement(StrEnum):
@@ -59,8 +59,8 @@ class Contract:
         if self.schema is not None:
             object.__setattr__(self, "schema", Schema.of(self.schema))
         enforcement = chosen(Enforcement, "enforcement", self.enforcement)
-        if self.mode not in _MODES:
-            words = ", ".join(f'"{mode}"' for mode in _MODES)
+        if self.mode not in MODES:
+            words = ", ".join(f'"{mode}"' for mode in MODES)
             raise InvalidInput(f"mode must be one of {words}, not {self.mode!r}.", mode=self.mode)
         for name in _LIMITS:
             if getattr(self, name) is not None:

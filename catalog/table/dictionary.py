@@ -85,6 +85,11 @@ TYPES = {
     "opened_at": "TIMESTAMP",
     "shared": "BOOLEAN",
     "waiting": "BIGINT",
+    "enforcement": "STRING",
+    "mode": "STRING",
+    "max_rows": "BIGINT",
+    "max_bytes": "BIGINT",
+    "max_columns": "BIGINT",
 }
 
 _KEYS = {
@@ -102,6 +107,7 @@ _KEYS = {
     "operations": ("operation_id",),
     "claims": ("target", "key", "operation_id", "part"),
     "stable_epoch": ("epoch",),
+    "contracts": ("datasource",),
 }
 
 RELATIONS = (
@@ -118,6 +124,8 @@ RELATIONS = (
     Relation("schemas", "|o--o{", "objects", "describes", "fingerprint"),
     Relation("objects", "||--o{", "object_links", "holds", "key"),
     Relation("operations", "||--o{", "claims", "has, until it is decided", "operation_id"),
+    Relation("datasources", "|o--o|", "contracts", "has", "datasource"),
+    Relation("schemas", "|o--o{", "contracts", "is asked for by", "fingerprint"),
     Relation("stable_epoch", "||..o{", "operations", "publishes, when it reaches their epochs"),
     Relation("entries", "||..o|", "schemas", "kind is schema"),
     Relation("entries", "||..o|", "retired_schemas", "kind is retired"),
@@ -126,6 +134,7 @@ RELATIONS = (
     Relation("entries", "||..o|", "operations", "kind is operation"),
     Relation("entries", "||..o|", "claims", "kind is staged"),
     Relation("entries", "|o..||", "stable_epoch", "kind is epoch"),
+    Relation("entries", "||..o|", "contracts", "kind is datasource"),
     Relation("runs", "|o..o{", "entries", "commits"),
 )
 
