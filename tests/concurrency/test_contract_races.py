@@ -34,8 +34,13 @@ def stopped(tmp_path: Path, where: str) -> tuple[Gate, Surroundings]:
     return gate, gate.between("publish.begins") if where == "before" else gate.inside("publish")
 
 
+@pytest.mark.parametrize(
+    "chosen",
+    [("known", "fresh"), pytest.param(("early", "framed"), marks=pytest.mark.stress)],
+    ids=" and ".join,
+)
 def test_a_publish_meets_the_contract_that_is_set_under_it(
-    spark: SparkSession, free: Open, tmp_path: Path
+    spark: SparkSession, free: Open, tmp_path: Path, chosen: tuple[str, ...]
 ) -> None:
     setter = free()
     setter.publish([segment("known/0", STRANGE), segment("framed/0", STRANGE)])
@@ -52,6 +57,8 @@ def test_a_publish_meets_the_contract_that_is_set_under_it(
         ("framed", "inside", framed),
     ]
     for datasource, where, given in cases:
+        if datasource not in chosen:
+            continue
         gate, surroundings = stopped(tmp_path, where)
         publisher = free(surroundings)
         segments = given(f"{datasource}/1")
@@ -138,6 +145,7 @@ def test_a_stage_and_a_contract_never_pass_each_other(free: Open, tmp_path: Path
     assert_promises(setter)
 
 
+@pytest.mark.stress
 def test_a_backfill_meets_the_contract_that_is_set_under_it(
     free: Open, gate: Gate, tmp_path: Path
 ) -> None:

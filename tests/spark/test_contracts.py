@@ -72,12 +72,10 @@ def test_each_enforcement_is_kept_by_lists_and_frames(
     # Order is not identity, and other datasources are free.
     good = "note STRING, at DATE, id BIGINT NOT NULL"
     assert other.publish([segment("orders/5", good), segment("clicks/2", FITS)]).inserted == 2
-    assert other.publish(frame(spark, ("orders/6", WIDE, 1000))).inserted == 1
 
     catalog.set_contract("orders", Contract(schema=WIDE, enforcement="subset"))
     # The other one still remembers what was strict, and does not refuse by it.
     assert other.publish([segment("orders/7", FITS)]).warnings == ()
-    assert other.publish(frame(spark, ("orders/8", FITS, 1))).inserted == 1
     for mode in ("skip", "replace"):
         with pytest.raises(ContractViolation):
             other.publish([segment("orders/7", STRANGE)], on_existing=mode)
@@ -147,14 +145,11 @@ def test_a_catalog_without_contracts_never_looks_for_any(
 def test_files_and_backfills_put_aside_what_breaks_the_contract_and_go_on(
     catalog: Catalog, tmp_path: Path
 ) -> None:
-    for name, ddl in {"good": "id BIGINT, at DATE", "bad": STRANGE}.items():
-        parquet(tmp_path / f"{name}.parquet", ddl)
-    catalog.publish(
-        [
-            Segment(f"orders/{name}", location=str(tmp_path / f"{name}.parquet"))
-            for name in ("good", "bad")
-        ]
-    )
+    files = {
+        name: parquet(tmp_path / "data" / f"{name}.parquet", ddl)
+        for name, ddl in {"good": "id BIGINT, at DATE", "bad": STRANGE}.items()
+    }
+    catalog.publish([Segment(f"orders/{name}", location=path) for name, path in files.items()])
     contract = Contract(schema="id BIGINT, at DATE", enforcement="strict", max_rows=2)
     for datasource in ("orders", "files"):
         assert catalog.set_contract(datasource, contract).offences == ()
@@ -166,7 +161,7 @@ def test_files_and_backfills_put_aside_what_breaks_the_contract_and_go_on(
     assert report.completed == 1
     (aside,) = report.quarantined
     assert aside.reason.startswith(f"breaks the contract of orders{words}")
-    published = catalog.publish_files("files", tmp_path)
+    published = catalog.publish_files("files", tmp_path / "data")
     assert published.published == 1
     assert published.broken[0].reason.startswith(
         f"files/bad.parquet breaks the contract of files{words}"
@@ -196,7 +191,7 @@ def test_parts_are_checked_when_they_are_staged_and_keep_the_contract_as_it_is(
             catalog.set_contract(datasource, strict)
     with pytest.raises(ClaimConflict):
         catalog.remove_contract("orders")
-    operation.stage(1, publish=frame(spark, ("orders/3", FITS, 1)))
+    operation.stage(1, publish=[segment("orders/3", FITS)])
     operation.publish()
     done = catalog.set_contract("orders", strict)
     assert [(each.segments, each.refused) for each in done.offences] == [(3, True)]
