@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
+from contextlib import nullcontext
 from typing import Any
 
+import pytest
+from pyspark.sql import SparkSession
+
 from catalog import Catalog
+from catalog.cli import shell
 from catalog.contracts.model import Enforcement
 from tests.sessions import ROOT
+from tests.unit.builders import segment
 from tests.unit.test_documents import anchors, command_lines, reads
 
 PAGE = ROOT / "docs" / "contracts.md"
@@ -20,6 +27,32 @@ def test_the_python_of_the_page_runs_in_order(catalog: Catalog) -> None:
     names: dict[str, Any] = {"catalog": catalog}
     for number, code in enumerate(blocks, 1):
         exec(compile(code, f"{PAGE.name}, block {number}", "exec"), names)
+
+
+@pytest.mark.exact
+def test_contracts_are_set_shown_and_removed_from_the_shell(
+    spark: SparkSession, catalog: Catalog, location: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def strata(*words: str) -> tuple[int, dict[str, Any]]:
+        options = ["--location", location, "--output", "json", "--no-record"]
+        code = shell.main([*words, *options], lambda *_: nullcontext(spark))
+        (line,) = capsys.readouterr().out.splitlines()
+        return code, json.loads(line)
+
+    catalog.publish([segment("orders/1", "b INT")])
+    given = ["contract", "set", "orders", "--schema", "a INT", "--enforcement", "strict"]
+    code, answer = strata(*given)
+    assert (code, answer["facts"]["segments_that_break_it"]) == (0, 1)
+    assert [row["column"] for row in answer["tables"]["breaches"]] == ["b", "a"]
+    assert strata(*given, "--dry-run")[1]["facts"]["changed"] is False
+    facts = strata("contract", "show", "orders")[1]["facts"]
+    assert (facts["enforcement"], facts["ddl"]) == ("strict", "a INT")
+    (row,) = strata("contracts")[1]["tables"]["contracts"]
+    assert (row["datasource"], row["mode"]) == ("orders", "none")
+    assert strata("contract", "remove", "orders")[1]["facts"]["changed"] is True
+    assert strata("contract", "show", "orders")[1]["facts"]["contract"] is False
+    code, answer = strata("contract", "set", "orders", "--enforcement", "strict")
+    assert (code, answer["error"]["condition"]) == (2, "INVALID_INPUT")
 
 
 def test_the_page_has_every_enforcement() -> None:
