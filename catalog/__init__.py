@@ -9,6 +9,9 @@ from catalog.cache.places import PlaceName
 from catalog.catalog import Catalog, UpgradeReport
 from catalog.cleanup import CleanupReport
 from catalog.config import Settings
+from catalog.contracts.checking import Offence
+from catalog.contracts.keeper import ContractResult
+from catalog.contracts.model import Breach, Contract
 from catalog.errors import CatalogError
 from catalog.evolution import compatibility, judge, merge, merged, superior, upgrade
 from catalog.evolution.diff import diff
@@ -27,11 +30,14 @@ from catalog.verify import VerifyReport, Violation
 
 __all__ = [
     "BackfillReport",
+    "Breach",
     "Cache",
     "CacheMetrics",
     "Catalog",
     "CatalogError",
     "CleanupReport",
+    "Contract",
+    "ContractResult",
     "DropResult",
     "FileProblem",
     "Files",
@@ -41,6 +47,7 @@ __all__ = [
     "MaintainReport",
     "Object",
     "ObjectType",
+    "Offence",
     "PlaceName",
     "Poll",
     "PublishResult",

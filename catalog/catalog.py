@@ -19,6 +19,9 @@ from catalog.backfill.completing import Completed, Completer
 from catalog.backfill.waiting import Completion
 from catalog.cleanup import Cleaner, CleanupReport
 from catalog.config import Settings
+from catalog.contracting import Contracting
+from catalog.contracts.keeper import ContractKeeper
+from catalog.contracts.reading import KnownTerms
 from catalog.drop import Dropper, Selection, select
 from catalog.errand import Errand
 from catalog.errors import (
@@ -68,7 +71,7 @@ class UpgradeReport:
     dry_run: bool = False
 
 
-class Catalog(Keeping, Operating):
+class Catalog(Keeping, Contracting, Operating):
     """A catalog of segments and their schemas, kept in one Delta table.
 
     Open one with `Catalog.open`. Calls from many threads are welcome: publishes that wait at the
@@ -106,20 +109,23 @@ class Catalog(Keeping, Operating):
             lambda: own_session(spark), opened.location, local, surroundings, tuned
         )
         self._queue = CommitQueue()
-        self._publisher = Publisher(self._writer, opened.segment_buckets, surroundings)
+        terms = KnownTerms(self._store, opened.segment_buckets)
+        self._publisher = Publisher(self._writer, opened.segment_buckets, terms, surroundings)
         self._frames = FramePublisher(
             self._writer,
             self._staging,
             self._queue,
             opened.segment_buckets,
             settings.deadline,
+            terms,
             surroundings,
         )
         self._dropper = Dropper(self._writer, opened.segment_buckets, surroundings)
-        self._completer = Completer(self._writer, opened.segment_buckets, surroundings)
+        self._completer = Completer(self._writer, opened.segment_buckets, terms, surroundings)
         self._counters = Counters()
         committer = Committer(self._writer, opened.segment_buckets, surroundings, self._counters)
         self._keeper = Keeper(committer)
+        self._contracts = ContractKeeper(committer)
         self._operations = Operations(
             committer, self._queue, self._frames, self._caches, self._writing
         )

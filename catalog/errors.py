@@ -224,6 +224,12 @@ class SchemaVersionMismatch(CatalogError):
     retryable = True
 
 
+class ContractViolation(CatalogError):
+    """Segments break the contract of their datasource; nothing was written."""
+
+    condition = "CONTRACT_VIOLATION"
+
+
 class UnknownObject(CatalogError, LookupError):
     """No object has this key."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from catalog.errors import InvalidInput, InvalidSegment
 from catalog.model import Segment
-from catalog.publish.frame import normalised
+from catalog.publish.columns import normalised
 from catalog.publish.group import BULK
 from catalog.table.failures import first_line
 from catalog.table.location import identifier

@@ -8,10 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from catalog.errors import InvalidInput, InvalidSegment
 from catalog.schema import Schema
+
+if TYPE_CHECKING:
+    from catalog.contracts.checking import Offence
 
 LONGEST_ID = 1024
 LONGEST_DATASOURCE = 255
@@ -294,7 +297,8 @@ class PublishResult:
     """What a publish did.
 
     `version` is the table version at which all of it is visible; for a publish that changed
-    nothing, one at which it was found to be there already (`commit_id` is then empty).
+    nothing, one at which it was found to be there already (`commit_id` is then empty). `warnings`
+    are breaches of contracts that only warn.
     """
 
     version: int
@@ -304,6 +308,7 @@ class PublishResult:
     existing: int
     replaced: int = 0
     retries: int = 0
+    warnings: tuple[Offence, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,8 @@ _TEXT = (
     "CASE WHEN location IS NULL THEN '-' ELSE concat('=', location) END)"
 )
 DIGEST_SQL = f"sha2(concat(IF(state <=> 'inferred', '~', ''), {_TEXT}), 256)"
+# Of the rows of a publish whose segments have none yet; a datasource without a contract has none.
+MISSING_DIGEST_SQL = f"IF(kind = 'segment', coalesce(digest, {DIGEST_SQL}), digest)"
 # Of rows in staging, which have no state.
 STAGED_DIGEST_SQL = f"sha2({_TEXT}, 256)"
 
@@ -134,14 +136,22 @@ def entry_table(
 
 
 def datasource_table(
-    datasources: Iterable[str], buckets: int, commit_id: str, now: datetime, actor: str
+    datasources: Iterable[str],
+    buckets: int,
+    commit_id: str,
+    now: datetime,
+    actor: str,
+    terms: Mapping[str, str],
 ) -> pa.Table:
-    """Rows of datasources, one each: what a claim on a datasource as a whole is met by."""
+    """Rows of datasources, one each: what claims on a datasource as a whole, and its contract, are
+    met by. `terms` has the digests of the contracts by which the segments were checked.
+    """
     names = sorted(datasources)
     columns: dict[str, Any] = dict.fromkeys(ENTRY.names, [None] * len(names))
     columns["kind"] = [DATASOURCE] * len(names)
     columns["bucket"] = [bucket_of(name, buckets) for name in names]
     columns["key"] = names
+    columns["digest"] = [terms.get(name) for name in names]
     same = {"commit_id": commit_id, "revision": 1, "published_at": now, "changed_at": now}
     for name, value in {**same, "changed_by": actor}.items():
         columns[name] = [value] * len(names)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,11 +11,15 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from catalog.backfill.waiting import Completion
+from catalog.contracts.checking import refused_only, violation, warned
+from catalog.contracts.inspecting import Inspection
+from catalog.contracts.reading import KnownTerms
 from catalog.model import Caller, Kind, State
 from catalog.operations.reading import claims_on
 from catalog.publish.batch import GroupPlan, batch_of, collision, plan_group
-from catalog.publish.group import BULK, written_segments
-from catalog.rows import DIGEST_SQL, entry_table
+from catalog.publish.group import BULK
+from catalog.publish.known import written_segments
+from catalog.rows import MISSING_DIGEST_SQL, datasource_table, entry_table
 from catalog.table.statements import Claims, Statement, complete_segments
 from catalog.table.writer import Executed, RefusedByCheck, Writer
 from catalog.waiting import Deadline, Surroundings
@@ -39,26 +43,44 @@ class Completed:
 class Completer:
     """Stores completions, each call in one commit; runs in the commit thread."""
 
-    def __init__(self, writer: Writer, buckets: int, surroundings: Surroundings) -> None:
+    def __init__(
+        self, writer: Writer, buckets: int, terms: KnownTerms, surroundings: Surroundings
+    ) -> None:
         self._writer = writer
         self._buckets = buckets
+        self._terms = terms
         self._surroundings = surroundings
 
     def complete(
         self, completions: Sequence[Completion], caller: Caller, deadline: Deadline
     ) -> Completed:
-        """Stores what was found, for segments that are still as they were seen."""
+        """Stores what was found, for segments that are still as they were seen.
+
+        Raises:
+            ContractViolation: Some of it breaks a contract; nothing was written.
+        """
         claims = Claims()
+        inspection = Inspection(self._terms)
+        # One with trouble says nothing new of its segment.
+        found = [each.segment for each in completions if each.trouble is None]
         while completions:
             batch = batch_of((each.segment for each in completions), caller)
             plan = plan_group([batch], {})
+            (offences,) = inspection.offences([found])
+            if refused := refused_only(offences):
+                raise violation(refused)
+            terms = inspection.digests(plan.datasources)
             commit_id = self._surroundings.new_id()
-            make = partial(self._statement, plan, completions, caller, claims, commit_id)
+            make = partial(self._statement, plan, completions, caller, claims, terms, commit_id)
             try:
                 executed = self._writer.commit(
                     make, commit_id, VERB, partial(_only, batch.caller), deadline
                 )
             except RefusedByCheck as refusal:
+                if refusal.kind == Kind.DATASOURCE:
+                    deadline.check("contracts of the same datasources")
+                    inspection.learn([batch.segments.values()])
+                    continue
                 if refusal.kind != Kind.STAGED:
                     raise collision(refusal.key) from refusal
                 deadline.check("operations on the same segments")
@@ -68,6 +90,7 @@ class Completer:
                 taken = {claim.key for claim in standing.exclusive}
                 completions = [each for each in completions if each.segment.id not in taken]
             else:
+                warned(offences)
                 return self._outcome(executed, commit_id, batch.segments.keys())
         return Completed(self._writer.store.head().version, frozenset())
 
@@ -77,6 +100,7 @@ class Completer:
         completions: Sequence[Completion],
         caller: Caller,
         claims: Claims,
+        terms: Mapping[str, str],
         commit_id: str,
         uncertain: bool,
     ) -> Statement:
@@ -91,9 +115,18 @@ class Completer:
             self._surroundings.clock(),
             digests=not bulk,
         )
-        source = store.session.createDataFrame(_with_troubles(rows, completions))
+        asked = datasource_table(
+            plan.datasources,
+            self._buckets,
+            commit_id,
+            self._surroundings.clock(),
+            caller.actor,
+            terms,
+        )
+        both = _with_troubles(pa.concat_tables([rows, asked]), completions)
+        source = store.session.createDataFrame(both)
         if bulk:
-            source = source.withColumn("digest", F.expr(f"coalesce(digest, {DIGEST_SQL})"))
+            source = source.withColumn("digest", F.expr(MISSING_DIGEST_SQL))
         sql = complete_segments(
             store.relation, plan.partitions(self._buckets), plan.bounds(), claims
         )

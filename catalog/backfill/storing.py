@@ -9,7 +9,8 @@ from datetime import datetime
 
 from catalog.backfill.completing import Completed
 from catalog.backfill.waiting import Completion, troubled
-from catalog.errors import CatalogError, FingerprintCollision
+from catalog.contracts.checking import reasons_of
+from catalog.errors import CatalogError, ContractViolation, FingerprintCollision
 from catalog.table.failures import Failure, classify, first_line
 
 log = logging.getLogger(__name__)
@@ -61,6 +62,12 @@ class Storer:
             self._put_aside(
                 [e for e in completions if e.segment.fingerprint == wrong], error, tally
             )
+        except ContractViolation as error:
+            reasons = reasons_of(error)
+            self._store([e for e in completions if e.segment.id not in reasons], tally)
+            now = self._clock()
+            broken = [e for e in completions if e.segment.id in reasons]
+            self._store([troubled(e.before, reasons[e.segment.id], now) for e in broken], tally)
         except Exception as error:
             again = error.retryable if isinstance(error, CatalogError) else _is_lost(error)
             if again or (len(completions) == 1 and completions[0].trouble is not None):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from catalog.contracts.checking import Offence, Terms, offences_among
 from catalog.errors import InvalidInput
 from catalog.model import Caller, Kind, OnExisting, Segment, check_segment_id
 from catalog.objects.changes import Changes
@@ -37,6 +39,7 @@ class Segments:
     Attributes:
         rows: makes the rows of kind segment and schema for a commit id.
         digest: of the content; the same for the same content, in whatever order.
+        offences: says what of them breaks the terms of their datasources.
     """
 
     rows: Callable[[str], DataFrame]
@@ -45,6 +48,7 @@ class Segments:
     bounds: Bounds
     datasources: Mapping[str, int]
     digest: str
+    offences: Callable[[Mapping[str, Terms]], tuple[Offence, ...]]
     bulk: bool = False
 
 
@@ -127,6 +131,7 @@ def listed_segments(
         bounds={kind: b for kind, b in plan.bounds().items() if kind in _BROUGHT},
         datasources={name: bucket_of(name, buckets) for name in sorted(plan.datasources)},
         digest=sha256("\n".join(lines).encode()).hexdigest(),
+        offences=partial(offences_among, tuple(batch.segments.values())),
         bulk=bulk,
     )
 
@@ -155,6 +160,7 @@ def framed_segments(
         bounds=batch.bounds,
         datasources={row["key"]: row["bucket"] for row in frames.datasources(batch).collect()},
         digest=sha256(text.encode()).hexdigest(),
+        offences=partial(frames.offences, batch),
         bulk=True,
     )
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from catalog.contracts.reading import DATASOURCE_COLUMNS, DatasourceRow, datasource_rows
 from catalog.model import Kind
 from catalog.operations.content import Content
+from catalog.operations.locking import StagedClaim
 from catalog.operations.placing import Seen
 from catalog.operations.reading import some_operations
 from catalog.operations.rows import OperationRow
 from catalog.rows import segment_bucket
+from catalog.table.layout import bucket_of
 from catalog.table.location import literal
-from catalog.table.statements import CONTRADICTS, bounds_clause
+from catalog.table.statements import CONTRADICTS, DATASOURCE, bounds_clause
 from catalog.table.store import Store
 
 if TYPE_CHECKING:
@@ -98,6 +102,36 @@ def _wanted(
         return None
     keys = frames[0] if len(frames) == 1 else frames[0].union(frames[1])
     return keys, buckets, min(ends), max(ends)
+
+
+@dataclass(frozen=True)
+class FoundDatasources:
+    """What the table says of some datasources: claims on them, and their rows by name."""
+
+    claims: tuple[StagedClaim, ...]
+    rows: dict[str, DatasourceRow]
+
+
+def found_datasources(
+    store: Store, buckets: int, wanted: Collection[str], version: int
+) -> FoundDatasources:
+    """Every live and every staged row for some datasources, in one query."""
+    if not wanted:
+        return FoundDatasources((), {})
+    homes = sorted({bucket_of(name, buckets) for name in wanted})
+    found = store.session.sql(
+        f"SELECT kind, operation, part, action, {DATASOURCE_COLUMNS} FROM {store.pinned(version)} "
+        f"WHERE (kind = '{DATASOURCE}' OR (kind = 'staged' AND target = '{DATASOURCE}')) "
+        f"AND bucket IN ({', '.join(map(str, homes))})"
+    ).collect()
+    rows = [row.asDict() for row in found if row["key"] in wanted]
+    claims = (
+        StagedClaim(row["key"], row["operation"], row["part"], row["action"])
+        for row in rows
+        if row["kind"] != DATASOURCE
+    )
+    live = datasource_rows(store, version, [row for row in rows if row["kind"] == DATASOURCE])
+    return FoundDatasources(tuple(claims), {each.datasource: each for each in live})
 
 
 class KnownOperations:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from catalog.contracts.checking import Offence, refused_only, violation, warned
 from catalog.errors import InvalidInput, OperationDecided, PartConflict
 from catalog.model import Kind
 from catalog.objects.changes import united
@@ -16,7 +17,12 @@ from catalog.objects.reading import StagedObject, all_objects, staged_objects
 from catalog.objects.state import locks
 from catalog.operations.committing import Committer, Request, Settled
 from catalog.operations.content import Content
-from catalog.operations.finding import KnownOperations, found_segments
+from catalog.operations.finding import (
+    FoundDatasources,
+    KnownOperations,
+    found_datasources,
+    found_segments,
+)
 from catalog.operations.locking import Lock, StagedClaim, lock
 from catalog.operations.objects import after, changes_by_part, in_order
 from catalog.operations.partrows import PartRows
@@ -49,7 +55,8 @@ class StageResult:
     """What staging a part did.
 
     `claimed` counts the keys that the operation has from now on, `joined` those that it had
-    already. `repeated` says that the part was there, with the same content.
+    already. `repeated` says that the part was there, with the same content. `warnings` are breaches
+    of contracts that only warn.
     """
 
     version: int
@@ -63,6 +70,7 @@ class StageResult:
     joined: int = 0
     repeated: bool = False
     retries: int = 0
+    warnings: tuple[Offence, ...] = ()
 
 
 class Stager:
@@ -84,6 +92,7 @@ class Stager:
         result = replace(
             work.result, version=done.version, commit_id=done.commit_id, retries=done.retries
         )
+        warned(result.warnings)
         self._committer.counters.add(parts=1, claimed=result.claimed, joined=result.joined)
         log.info(
             "operation %s: part %d staged at version %d: %d keys claimed, %d joined",
@@ -129,7 +138,10 @@ class _Work:
         )
         claims, datasources = self._object_claims(rows, view, staged, known)
         held = dict.fromkeys(content.segments.datasources if content.segments else (), Action.HOLD)
-        claims += self._datasource_claims({**held, **datasources}, known)
+        wanted = {**held, **datasources}
+        stated = found_datasources(self._store, self._buckets, wanted, view.version)
+        claims += self._datasource_claims(wanted, stated, known)
+        warnings = self._mind_contracts(rows, held, stated)
         ahead = {each.id: each for each in placed.ahead}
         mine = PartRows(self._store, self._buckets, self._id, self._part, content, rows)
         for claim in claims:
@@ -139,7 +151,7 @@ class _Work:
         frames = [] if segments is None else mine.segment_frames(segments, placed)
         mine.add_part(placed, max((each.epoch or 0 for each in ahead.values()), default=0))
         self._expect(rows, view, placed, ahead.values())
-        self._tell(placed, claims)
+        self._tell(placed, claims, warnings)
         clash = staging_clash(
             [part_key(self._id, part) for part in view.parts], known.decided | ahead.keys()
         )
@@ -218,18 +230,37 @@ class _Work:
         )
         return made, dict.fromkeys(needed.datasources, Action.CLAIM)
 
-    def _datasource_claims(self, wanted: dict[str, Action], known: KnownOperations) -> list[Lock]:
-        if not wanted:
-            return []
-        homes = sorted({bucket_of(name, self._buckets) for name in wanted})
-        rows = self._store.session.sql(
-            f"SELECT key, operation, part, action FROM {self._store.pinned(known.version)} "
-            f"WHERE kind = 'staged' AND target = '{DATASOURCE}' "
-            f"AND bucket IN ({', '.join(map(str, homes))})"
-        ).collect()
-        staged = [StagedClaim(**row.asDict()) for row in rows if row["key"] in wanted]
-        known.read(row.operation for row in staged)
-        return lock(DATASOURCE, wanted, staged, self._id, known.undecided, {})
+    def _datasource_claims(
+        self, wanted: dict[str, Action], stated: FoundDatasources, known: KnownOperations
+    ) -> list[Lock]:
+        known.read(row.operation for row in stated.claims)
+        commit_ids = {name: row.commit_id or "" for name, row in stated.rows.items()}
+        return lock(DATASOURCE, wanted, stated.claims, self._id, known.undecided, commit_ids)
+
+    def _mind_contracts(
+        self, rows: RowSet, held: Collection[str], stated: FoundDatasources
+    ) -> tuple[Offence, ...]:
+        """Checks the segments by the terms that were read, and expects these.
+
+        From then on nobody changes them: the operation holds the datasources. So publishing it
+        needs no check.
+        """
+        segments = self._content.segments
+        if segments is None:
+            return ()
+        for name in held:
+            bucket = bucket_of(name, self._buckets)
+            row = stated.rows.get(name)
+            if row is not None and row.commit_id is not None:
+                rows.expect(Kind.DATASOURCE, bucket, name, row.commit_id)
+            else:
+                # The claim says that it is not there, and is refused if it is by then.
+                rows.reads(Kind.DATASOURCE, [bucket], name, name)
+        terms = {name: row.terms for name, row in stated.rows.items() if name in held}
+        offences = segments.offences(terms)
+        if refused := refused_only(offences):
+            raise violation(refused)
+        return offences
 
     # --- what it rests on -------------------------------------------------------------------------
 
@@ -245,7 +276,7 @@ class _Work:
                 bucket = segment_bucket(key, self._buckets)
                 rows.expect(Kind.SEGMENT, bucket, key, placement.base)
 
-    def _tell(self, placed: Placed, claims: Sequence[Lock]) -> None:
+    def _tell(self, placed: Placed, claims: Sequence[Lock], warnings: tuple[Offence, ...]) -> None:
         content = self._content
         segments = 0 if content.segments is None else content.segments.count
         joined = placed.joined + sum(claim.joined for claim in claims)
@@ -257,4 +288,5 @@ class _Work:
             objects=len(content.changes.keys),
             claimed=total - joined,
             joined=joined,
+            warnings=warnings,
         )

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from catalog.errors import InvalidInput, InvalidSegment, SegmentConflict
+from catalog.contracts.checking import reasons_of
+from catalog.errors import ContractViolation, InvalidInput, InvalidSegment, SegmentConflict
 from catalog.files.deltalog import is_table, read_log, tables_below
 from catalog.files.describe import TableLogs, segments_of, slices
 from catalog.files.footers import Footer
@@ -265,10 +266,11 @@ class FilesPublisher:
             return 0
         try:
             result = self._verbs.publish(list(segments.values()), replace)
-        except SegmentConflict as error:
-            for name in sorted(set(error.values["segment_ids"])):
+        except (SegmentConflict, ContractViolation) as error:
+            otherwise = dict.fromkeys(error.values["segment_ids"], "was published otherwise")
+            for name, why in sorted((otherwise | reasons_of(error)).items()):
                 where = segments.pop(name).location or ""
-                self._broken.append(FileProblem(where, f"{name} was published otherwise"))
+                self._broken.append(FileProblem(where, f"{name} {why}"))
             return self._publish(segments, replace)
         self._reached(result)
         return result.replaced if replace else result.inserted

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
-from catalog.errors import InvalidInput
+from catalog.contracts.checking import Offence, Terms, refused_only, violation, warned
+from catalog.contracts.reading import KnownTerms
 from catalog.model import Caller, Kind, OnExisting, PublishResult, micros
 from catalog.operations.reading import claimed, standing_claims
 from catalog.progress import Progress, Step, silent
 from catalog.publish.batch import collision, conflict
+from catalog.publish.columns import normalised
 from catalog.publish.group import FIRST_REFUSAL
-from catalog.publish.staged import StagedBatch, check_staged
+from catalog.publish.staged import StagedBatch, check_staged, staged_offences
 from catalog.table.location import literal
 from catalog.table.queue import CommitQueue
 from catalog.table.staging import Staging
@@ -37,79 +39,9 @@ from catalog.table.writer import Executed, RefusedByCheck, Writer
 from catalog.waiting import Deadline, Surroundings
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 log = logging.getLogger(__name__)
-
-_WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
-_OPTIONAL: dict[str, tuple[type[T.DataType], ...]] = {
-    "size_bytes": _WHOLE,
-    "location": (T.StringType,),
-    "starts_at": (T.TimestampType,),
-    "ends_at": (T.TimestampType,),
-}
-_EMPTY = {
-    "size_bytes": "bigint",
-    "location": "string",
-    "starts_at": "timestamp",
-    "ends_at": "timestamp",
-}
-_COLUMNS = "segment_id (or datasource and name), schema, num_rows, " + ", ".join(_OPTIONAL)
-
-
-def normalised(frame: DataFrame) -> DataFrame:
-    """The frame's columns under the names and types that are staged; raises on any other."""
-    # One look at the schema: on Connect each is a round trip.
-    types = {field.name: field.dataType for field in frame.schema.fields}
-    named_by_parts = {"datasource", "name"} <= types.keys()
-    if ("segment_id" in types) == named_by_parts:
-        raise InvalidInput(
-            "A frame of segments needs either a column segment_id or the columns datasource and "
-            f"name; it has {sorted(types)}.",
-            columns=sorted(types),
-        )
-    ids = ("datasource", "name") if named_by_parts else ("segment_id",)
-    expected: dict[str, tuple[type[T.DataType], ...]] = {
-        **dict.fromkeys(ids, (T.StringType,)),
-        "schema": (T.StringType,),
-        "num_rows": _WHOLE,
-        **_OPTIONAL,
-    }
-    unknown = sorted(types.keys() - expected.keys())
-    missing = sorted(expected.keys() - types.keys() - _OPTIONAL.keys())
-    if unknown or missing:
-        raise InvalidInput(
-            f"A frame of segments has the columns {_COLUMNS}; unknown here: {unknown}, missing: "
-            f"{missing}. Rename or drop them.",
-            unknown=unknown,
-            missing=missing,
-        )
-    for name, data_type in types.items():
-        if not isinstance(data_type, expected[name]):
-            wanted = " or ".join(t.typeName() for t in expected[name])
-            raise InvalidInput(
-                f"The column {name} must be {wanted}, not {data_type.simpleString()}; cast it.",
-                column=name,
-                type=data_type.simpleString(),
-            )
-    segment_id = (
-        F.when(F.contains("datasource", F.lit("/")), F.lit("")).otherwise(
-            F.concat("datasource", F.lit("/"), "name")
-        )
-        if named_by_parts
-        else F.col("segment_id")
-    )
-    return frame.select(
-        segment_id.alias("segment_id"),
-        F.col("schema"),
-        F.col("num_rows").cast("bigint").alias("num_rows"),
-        *(_optional(name, types) for name in _OPTIONAL),
-    )
-
-
-def _optional(name: str, types: dict[str, T.DataType]) -> Column:
-    column = F.col(name) if name in types else F.lit(None)
-    return column.cast(_EMPTY[name]).alias(name)
 
 
 class FramePublisher:
@@ -126,9 +58,11 @@ class FramePublisher:
         commits: CommitQueue,
         buckets: int,
         patience: float,
+        terms: KnownTerms,
         surroundings: Surroundings,
     ) -> None:
         self._writer = writer
+        self._terms = terms
         self._staging = staging
         self._patience = patience
         self._commits = commits
@@ -214,11 +148,12 @@ class FramePublisher:
         refuse = FIRST_REFUSAL[mode]
         replacing = False
         claims = Claims()
+        terms, offences = self._checked(batch, learn=False)
         while True:
             chosen = None if replacing else refuse
             try:
                 executed = self._writer.commit(
-                    partial(self._merge, batch, caller, chosen, claims, commit_id),
+                    partial(self._merge, batch, caller, chosen, claims, terms, commit_id),
                     commit_id,
                     "publish",
                     lambda: [caller],
@@ -227,6 +162,10 @@ class FramePublisher:
             except RefusedByCheck as refusal:
                 if refusal.kind == Kind.STAGED:
                     claims = self._respect(batch, claims)
+                    deadline.check("a quiet moment")
+                    continue
+                if refusal.kind == Kind.DATASOURCE:
+                    terms, offences = self._checked(batch, learn=True)
                     deadline.check("a quiet moment")
                     continue
                 if refusal.kind != Kind.SEGMENT:
@@ -244,7 +183,29 @@ class FramePublisher:
                 refuse = Refuse.OTHER_CONTENT
             else:
                 break
-        return self._result(batch, executed, commit_id, refuse)
+        result = self._result(batch, executed, commit_id, refuse)
+        return replace(result, warnings=warned(offences))
+
+    # --- contracts --------------------------------------------------------------------------------
+
+    def _checked(
+        self, batch: StagedBatch, learn: bool
+    ) -> tuple[Mapping[str, Terms], tuple[Offence, ...]]:
+        """The terms that the batch was checked by, as they are if it breaks them."""
+        homes = {bucket for kind, bucket in batch.partitions if kind == Kind.SEGMENT}
+        terms = self._terms.learn_within(homes) if learn else self._terms.within(homes)
+        offences = self.offences(batch, terms)
+        if refused := refused_only(offences):
+            if learn:
+                raise violation(refused)
+            return self._checked(batch, learn=True)
+        return terms, offences
+
+    def offences(self, batch: StagedBatch, terms: Mapping[str, Terms]) -> tuple[Offence, ...]:
+        """What a batch breaks of contracts, found where it lies."""
+        return staged_offences(self._staging, batch, terms, self._writer.store.session)
+
+    # --- the statement ----------------------------------------------------------------------------
 
     def _merge(
         self,
@@ -252,6 +213,7 @@ class FramePublisher:
         caller: Caller,
         refuse: Refuse | None,
         claims: Claims,
+        terms: Mapping[str, Terms],
         commit_id: str,
         uncertain: bool,
     ) -> Statement:
@@ -269,12 +231,17 @@ class FramePublisher:
             f"{now} AS changed_at",
             f"{literal(caller.actor)} AS changed_by",
         )
+        digests = [(name, each.digest) for name, each in terms.items() if each.digest]
+        if digests:
+            # What the batch was checked by: the statement refuses itself if it is otherwise.
+            known = store.session.createDataFrame(digests, "key STRING, digest STRING")
+            asked = asked.join(F.broadcast(known), "key", "left")
         source = source.unionByName(asked, allowMissingColumns=True)
         partitions, bounds = with_claims(batch.partitions), bounds_with_claims(batch.bounds)
         if refuse is None:
-            sql = insert_or_replace(store.relation, partitions, bounds, claims)
+            sql = insert_or_replace(store.relation, partitions, bounds, claims, bool(digests))
         else:
-            sql = insert_missing(store.relation, partitions, bounds, refuse, claims)
+            sql = insert_missing(store.relation, partitions, bounds, refuse, claims, bool(digests))
         return Statement("publish", sql, source, bulk=True)
 
     def _respect(self, batch: StagedBatch, claims: Claims) -> Claims:

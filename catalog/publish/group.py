@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from catalog.model import Caller, Kind, OnExisting, PublishResult
+from catalog.contracts.checking import Offence, refused_only, violation, warned
+from catalog.contracts.inspecting import Inspection
+from catalog.contracts.reading import KnownTerms
+from catalog.model import Caller, Kind, OnExisting, PublishResult, Segment
 from catalog.operations.reading import claimed, claims_on
-from catalog.publish.batch import Batch, GroupPlan, Known, collision, plan_group
+from catalog.publish.batch import Batch, Known, collision, plan_group
+from catalog.publish.known import known_segments, written_segments
 from catalog.rows import (
-    DIGEST_SQL,
+    MISSING_DIGEST_SQL,
     datasource_table,
     entry_table,
-    key_table,
-    segment_bucket,
 )
 from catalog.table.queue import Request
 from catalog.table.statements import (
@@ -23,10 +25,8 @@ from catalog.table.statements import (
     Claims,
     Refuse,
     Statement,
-    bounds_clause,
     insert_missing,
     insert_or_replace,
-    partitions_clause,
 )
 from catalog.table.writer import Executed, RefusedByCheck, Writer
 from catalog.waiting import Deadline, Surroundings, Together
@@ -60,9 +60,12 @@ class PublishRequest(Request):
 class Publisher:
     """Publishes groups of batches."""
 
-    def __init__(self, writer: Writer, buckets: int, surroundings: Surroundings) -> None:
+    def __init__(
+        self, writer: Writer, buckets: int, terms: KnownTerms, surroundings: Surroundings
+    ) -> None:
         self.writer = writer
         self.buckets = buckets
+        self.terms = terms
         self.surroundings = surroundings
 
     def run(self, requests: Sequence[PublishRequest]) -> None:
@@ -85,6 +88,8 @@ class _Round:
         self._refuse = FIRST_REFUSAL[self._mode]
         self._replacing = False
         self._claims = Claims()
+        self._inspection = Inspection(publisher.terms)
+        self._offences: dict[PublishRequest, tuple[Offence, ...]] = {}
         self._known: dict[str, Known] = {}
         self._known_version: int | None = None
         self._members: list[PublishRequest] = []
@@ -101,6 +106,9 @@ class _Round:
             except RefusedByCheck as refusal:
                 if refusal.kind == Kind.STAGED:
                     self._respect_claims()
+                    continue
+                if refusal.kind == Kind.DATASOURCE:
+                    self._learn_contracts()
                     continue
                 if refusal.kind != Kind.SEGMENT:
                     self._refuse_collision(refusal.key)
@@ -119,6 +127,7 @@ class _Round:
             for request in self._requests:
                 if request.deadline.left <= 0:
                     request.fail(request.deadline.gave_up(_OTHERS))
+            self._mind_contracts()
         waiting = [request for request in self._requests if not request.finished]
         plan = plan_group([request.batch for request in waiting], self._known)
         for index, error in plan.refused.items():
@@ -146,16 +155,27 @@ class _Round:
             digests=not bulk,
         )
         partitions, bounds = plan.partitions(self._buckets), plan.bounds()
+        datasources = plan.datasources
+        terms = self._inspection.digests(datasources)
         if self._replacing:
-            sql = insert_or_replace(store.relation, partitions, bounds, self._claims)
+            sql = insert_or_replace(
+                store.relation, partitions, bounds, self._claims, terms=bool(terms)
+            )
         else:
-            sql = insert_missing(store.relation, partitions, bounds, self._refuse, self._claims)
+            sql = insert_missing(
+                store.relation, partitions, bounds, self._refuse, self._claims, terms=bool(terms)
+            )
         asked = datasource_table(
-            plan.datasources, self._buckets, self._commit_id, self._surroundings.clock(), members[0]
+            datasources,
+            self._buckets,
+            self._commit_id,
+            self._surroundings.clock(),
+            members[0],
+            terms,
         )
         source = store.session.createDataFrame(pa.concat_tables([rows, asked]))
         if bulk:
-            source = source.withColumn("digest", F.expr(f"coalesce(digest, {DIGEST_SQL})"))
+            source = source.withColumn("digest", F.expr(MISSING_DIGEST_SQL))
         return Statement("publish", sql, source, bulk=bulk)
 
     def _callers(self) -> list[Caller]:
@@ -182,6 +202,22 @@ class _Round:
             ]
             if in_the_way:
                 request.fail(claimed(in_the_way))
+        self._deadline.check(_OTHERS)
+
+    def _mind_contracts(self) -> None:
+        """Fails those who break a contract."""
+        waiting = [request for request in self._requests if not request.finished]
+        with self._deadline.not_counting():
+            found = self._inspection.offences([_segments(request) for request in waiting])
+        self._offences = dict(zip(waiting, found, strict=True))
+        for request, offences in self._offences.items():
+            if refused := refused_only(offences):
+                request.fail(violation(refused))
+
+    def _learn_contracts(self) -> None:
+        """Reads the contracts of all who wait; their segments are checked by them next."""
+        with self._deadline.not_counting():
+            self._inspection.learn(_segments(each) for each in self._requests if not each.finished)
         self._deadline.check(_OTHERS)
 
     def _look_up(self) -> bool:
@@ -225,6 +261,7 @@ class _Round:
                     existing=len(request.batch.segments) - new - changed,
                     replaced=changed,
                     retries=executed.retries,
+                    warnings=warned(self._offences.get(request, ())),
                 )
             )
 
@@ -239,42 +276,9 @@ class _Round:
         return written_segments(self._writer, executed.version)
 
 
+def _segments(request: PublishRequest) -> Collection[Segment]:
+    return request.batch.segments.values()
+
+
 class _NobodyLeft(Exception):
     """Every request of the round has its outcome."""
-
-
-def known_segments(writer: Writer, plan: GroupPlan, buckets: int) -> tuple[dict[str, Known], int]:
-    """The rows of the plan's segments that are in the table, at a version that is returned too."""
-    store = writer.store
-    version = store.head().version
-    keys = {key: (segment_bucket(key, buckets), None) for key in plan.segments}
-    wanted = store.session.createDataFrame(key_table(Kind.SEGMENT, keys)).select("bucket", "key")
-    partitions = [p for p in plan.partitions(buckets) if p[0] == Kind.SEGMENT]
-    bounds = {Kind.SEGMENT.value: plan.bounds()[Kind.SEGMENT.value]}
-    found = (
-        store.session.sql(
-            "SELECT bucket, key, digest, commit_id, num_rows, size_bytes, location, "
-            "unix_micros(starts_at) AS starts_micros, unix_micros(ends_at) AS ends_micros "
-            f"FROM {store.pinned(version)} AS t "
-            f"WHERE ({partitions_clause(partitions)}) AND ({bounds_clause(bounds)})"
-        )
-        .join(wanted, ["bucket", "key"], "left_semi")
-        .drop("bucket")
-        .toArrow()
-        .to_pylist()
-    )
-    known = {row.pop("key"): Known(**row) for row in found}
-    return known, version
-
-
-def written_segments(writer: Writer, version: int) -> tuple[set[str], set[str]]:
-    """The segment ids that the commit of a version inserted and replaced, from the change feed."""
-    changes = (
-        writer.store.changes(version, version)
-        .where("kind = 'segment' AND _change_type IN ('insert', 'update_postimage')")
-        .select("key", "_change_type")
-        .toArrow()
-        .to_pylist()
-    )
-    inserted = {row["key"] for row in changes if row["_change_type"] == "insert"}
-    return inserted, {row["key"] for row in changes} - inserted

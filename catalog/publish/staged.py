@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from catalog.contracts.checking import Offence, Terms, offences_of
+from catalog.contracts.reading import group_segments
 from catalog.described import INVALID
 from catalog.errors import DuplicateSegment, InvalidSegment
 from catalog.model import Kind
 from catalog.publish.batch import collision
 from catalog.table.staging import Staging
 from catalog.table.statements import Bounds, Partition
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,19 @@ def check_staged(staging: Staging, name: str) -> StagedBatch | None:
         },
         fingerprints=tuple(row["key"] for row in schemas),
     )
+
+
+def staged_offences(
+    staging: Staging, batch: StagedBatch, terms: Mapping[str, Terms], session: SparkSession
+) -> tuple[Offence, ...]:
+    """What a batch breaks of contracts, by the schemas and the largest of its segments."""
+    contracts = {name: each.contract for name, each in terms.items() if each.contract is not None}
+    if not contracts:
+        return ()
+    rows = session.sql(f"SELECT * FROM {staging.rows(batch.name)} WHERE kind = 'segment'")
+    groups = group_segments(rows.dropDuplicates(["key"]) if batch.repeated else rows, contracts)
+    used = {each.fingerprint for each in groups if each.fingerprint is not None}
+    return offences_of(groups, contracts, staging.schemas(batch.name, used))
 
 
 def _invalid(count: int, staging: Staging, name: str) -> InvalidSegment:

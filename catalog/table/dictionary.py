@@ -86,6 +86,11 @@ TYPES = {
     "opened_at": "TIMESTAMP",
     "shared": "BOOLEAN",
     "waiting": "BIGINT",
+    "enforcement": "STRING",
+    "mode": "STRING",
+    "max_rows": "BIGINT",
+    "max_bytes": "BIGINT",
+    "max_columns": "BIGINT",
 }
 
 _KEYS = {
@@ -103,6 +108,7 @@ _KEYS = {
     "operations": ("operation_id",),
     "claims": ("target", "key", "operation_id", "part"),
     "stable_epoch": ("epoch",),
+    "contracts": ("datasource",),
 }
 
 RELATIONS = (
@@ -120,6 +126,8 @@ RELATIONS = (
     Relation("objects", "||--o{", "object_links", "holds", "key"),
     *(Relation("objects", "||--o|", view.name, "is", "key") for view in PLATFORM_VIEWS),
     Relation("operations", "||--o{", "claims", "has, until it is decided", "operation_id"),
+    Relation("datasources", "|o--o|", "contracts", "has", "datasource"),
+    Relation("schemas", "|o--o{", "contracts", "is asked for by", "fingerprint"),
     Relation("stable_epoch", "||..o{", "operations", "publishes, when it reaches their epochs"),
     Relation("entries", "||..o|", "schemas", "kind is schema"),
     Relation("entries", "||..o|", "retired_schemas", "kind is retired"),
@@ -128,6 +136,7 @@ RELATIONS = (
     Relation("entries", "||..o|", "operations", "kind is operation"),
     Relation("entries", "||..o|", "claims", "kind is staged"),
     Relation("entries", "|o..||", "stable_epoch", "kind is epoch"),
+    Relation("entries", "||..o|", "contracts", "kind is datasource"),
     Relation("runs", "|o..o{", "entries", "commits"),
 )
 

@@ -138,7 +138,8 @@ class Layout:
         return statements
 
 
-LAYOUT = Layout(number=2, columns=COLUMNS, steps={1: Step(columns=PREPARED_COLUMNS)})
+# Layout 3 has no more columns: releases that do not check contracts must not write.
+LAYOUT = Layout(number=3, columns=COLUMNS, steps={1: Step(columns=PREPARED_COLUMNS), 2: Step()})
 
 
 def properties_sql(properties: dict[str, str]) -> str:

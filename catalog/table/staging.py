@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from catalog.described import STAGED_DDL, Describe
 from catalog.rows import STAGED_DIGEST_SQL
+from catalog.schema import Schema
 from catalog.table.layout import TABLE_PROPERTY, properties_sql
 from catalog.table.location import Location, literal
 from catalog.table.lock import TableLock
@@ -159,6 +160,18 @@ class Staging:
         )
         differing = tuple(row["key"] for row in rows if row["contents"] > 1)
         return (rows[0]["more"] if rows else 0), differing
+
+    def schemas(self, batch: str, fingerprints: Iterable[str]) -> dict[str, Schema]:
+        """The schemas with these fingerprints, which segments of a batch use."""
+        names = ", ".join(map(literal, sorted(fingerprints)))
+        if not names:
+            return {}
+        rows = self.query(
+            batch,
+            "SELECT key, min(payload) AS payload FROM {rows} "
+            f"WHERE kind = 'schema' AND key IN ({names}) GROUP BY key",
+        )
+        return {row["key"]: Schema.from_payload(row["payload"]) for row in rows}
 
     def query(self, batch: str, text: str) -> list[Row]:
         """A small query over a batch, which it names `{rows}`."""

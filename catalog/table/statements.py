@@ -43,21 +43,26 @@ class Statement:
 
 # A segment that comes without a schema contradicts only what it says itself: whatever it left open
 # a backfill may have filled in. `batch.contradicts` is the same in Python.
-CONTRADICTS = (
-    "t.digest <> s.digest AND (t.kind <> 'segment' OR s.fingerprint IS NOT NULL "
+_SAYS_OTHERWISE = (
+    "(t.kind <> 'segment' OR s.fingerprint IS NOT NULL "
     "OR NOT t.location <=> s.location OR NOT t.starts_at <=> s.starts_at "
     "OR NOT t.ends_at <=> s.ends_at "
     "OR (s.num_rows IS NOT NULL AND NOT t.num_rows <=> s.num_rows) "
     "OR (s.size_bytes IS NOT NULL AND NOT t.size_bytes <=> s.size_bytes))"
 )
+CONTRADICTS = f"t.digest <> s.digest AND {_SAYS_OTHERWISE}"
 
 
 class Refuse(Enum):
-    """Which rows that are there already make an insert refuse itself."""
+    """Which rows that are there already make an insert refuse itself.
 
-    ANY_SEGMENT = "t.kind = 'segment' OR t.digest <> s.digest"
-    OTHER_CONTENT = CONTRADICTS
-    OTHER_SCHEMA = "t.kind <> 'segment' AND t.digest <> s.digest"
+    A datasource has a digest if it has a contract, and the statement carries that of the terms by
+    which it was checked: null is compared, too.
+    """
+
+    ANY_SEGMENT = "t.kind = 'segment' OR NOT t.digest <=> s.digest"
+    OTHER_CONTENT = f"NOT t.digest <=> s.digest AND {_SAYS_OTHERWISE}"
+    OTHER_SCHEMA = "t.kind <> 'segment' AND NOT t.digest <=> s.digest"
 
 
 def partitions_clause(partitions: Iterable[Partition]) -> str:
@@ -134,25 +139,41 @@ def _check(condition: str) -> str:
 
 
 def _on(
-    partitions: Iterable[Partition], bounds: Bounds, condition: str, claims: Claims | None = None
+    partitions: Iterable[Partition],
+    bounds: Bounds,
+    condition: str,
+    claims: Claims | None = None,
+    unmatched: str | None = None,
 ) -> str:
-    """The ON of a MERGE: same kind and key, where to look, and what refuses the statement."""
+    """The ON of a MERGE: same kind and key, where to look, and what refuses the statement.
+
+    Rows of the kind `unmatched` are checked beside claims and never match.
+    """
     reach = f"({partitions_clause(partitions)}) AND ({bounds_clause(bounds)})"
     if claims is None:
         return f"{_SAME_KEY} AND {reach} AND {_check(condition)}"
     # A staged row never matches: it refuses the statement or is passed by.
     same = "t.bucket = s.bucket AND t.key = s.key"
+    # Inside the CASE: as a condition of its own it would keep these rows from being read.
+    passed = "" if unmatched is None else f"WHEN t.kind = {literal(unmatched)} THEN false "
     return (
         f"{same} AND (t.kind = s.kind OR t.kind = 'staged') AND {reach} AND CASE "
         f"WHEN t.kind = 'staged' AND {same} AND t.target = s.kind AND {claims.standing} "
         f"THEN {mark('t.kind', 't.key')} WHEN t.kind = 'staged' THEN false "
-        f"WHEN {_SAME_KEY} AND ({condition}) THEN {mark('t.kind', 't.key')} ELSE true END"
+        f"WHEN {_SAME_KEY} AND ({condition}) THEN {mark('t.kind', 't.key')} {passed}ELSE true END"
     )
 
 
-def _insert(columns: Iterable[ColumnSpec] = ENTRY_COLUMNS) -> str:
-    names = [column.name for column in columns]
-    return f"INSERT ({', '.join(names)}) VALUES ({', '.join(f's.{name}' for name in names)})"
+def _insert(columns: Iterable[ColumnSpec] = ENTRY_COLUMNS, terms: bool = False) -> str:
+    values = {column.name: f"s.{column.name}" for column in columns}
+    if terms:
+        # A contract that the statement was checked by and that is gone with its row refuses it, by
+        # the value of a column: Delta applies the condition of an insert to the whole source.
+        values["kind"] = (
+            "CASE WHEN s.kind = 'datasource' AND s.digest IS NOT NULL "
+            f"THEN {mark('s.kind', 's.key')} ELSE s.kind END"
+        )
+    return f"INSERT ({', '.join(values)}) VALUES ({', '.join(values.values())})"
 
 
 def insert_missing(
@@ -161,11 +182,16 @@ def insert_missing(
     bounds: Bounds,
     refuse: Refuse,
     claims: Claims | None = None,
+    terms: bool = False,
 ) -> Callable[[str], str]:
-    """An insert-only MERGE: what is there stays untouched, and may refuse the whole."""
+    """An insert-only MERGE: what is there stays untouched, and may refuse the whole.
+
+    `terms` says that the source carries digests of contracts.
+    """
     on = _on(partitions, bounds, refuse.value, claims)
     return lambda source: (
-        f"MERGE INTO {target} AS t USING {source} AS s ON {on} WHEN NOT MATCHED THEN {_insert()}"
+        f"MERGE INTO {target} AS t USING {source} AS s ON {on} "
+        f"WHEN NOT MATCHED THEN {_insert(terms=terms)}"
     )
 
 
@@ -173,7 +199,11 @@ _KEPT_ON_REPLACE = {"kind", "bucket", "key", "published_at", "revision"}
 
 
 def insert_or_replace(
-    target: str, partitions: Iterable[Partition], bounds: Bounds, claims: Claims
+    target: str,
+    partitions: Iterable[Partition],
+    bounds: Bounds,
+    claims: Claims,
+    terms: bool = False,
 ) -> Callable[[str], str]:
     """A MERGE that also updates segments which are there with other content."""
     on = _on(partitions, bounds, Refuse.OTHER_SCHEMA.value, claims)
@@ -186,7 +216,7 @@ def insert_or_replace(
         f"MERGE INTO {target} AS t USING {source} AS s ON {on} "
         f"WHEN MATCHED AND t.kind = 'segment' AND {CONTRADICTS} "
         f"THEN UPDATE SET {updates}, revision = t.revision + 1 "
-        f"WHEN NOT MATCHED THEN {_insert()}"
+        f"WHEN NOT MATCHED THEN {_insert(terms=terms)}"
     )
 
 
@@ -203,8 +233,9 @@ def complete_segments(
 
     The source has a column `seen` besides: the commit id of the row that was read. A segment that
     is gone, was replaced or has a schema by now is left alone. Schemas are inserted if absent.
+    Rows of datasources are only compared: one that matched would be written anew.
     """
-    on = _on(partitions, bounds, Refuse.OTHER_SCHEMA.value, claims)
+    on = _on(partitions, bounds, Refuse.OTHER_SCHEMA.value, claims, unmatched=DATASOURCE)
     updates = ", ".join(f"{name} = s.{name}" for name in _COMPLETED)
     return lambda source: (
         f"MERGE INTO {target} AS t USING {source} AS s ON {on} "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from catalog.table.contract_views import CONTRACT_VIEWS
 from catalog.table.layout import COLUMNS
 from catalog.table.location import Location, identifier, literal
 from catalog.table.operation_views import OPERATION_VIEWS
@@ -16,7 +17,12 @@ from catalog.table.view import View
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-VIEWS: tuple[View, ...] = (*SEGMENT_VIEWS, *OPERATION_VIEWS, *PLATFORM_VIEWS)
+VIEWS: tuple[View, ...] = (
+    *SEGMENT_VIEWS,
+    *CONTRACT_VIEWS,
+    *OPERATION_VIEWS,
+    *PLATFORM_VIEWS,
+)
 BY_NAME = {view.name: view for view in VIEWS}
 
 

@@ -79,15 +79,21 @@ def _check_contents(found: Findings, pinned: str, buckets: int) -> None:
         "AND NOT datasource <=> substring_index(key, '/', 1))"
     )
     altered = f"kind = 'segment' AND digest <> {DIGEST_SQL}"
+    # The terms name their schema by its fingerprint, which clean-ups look for in the column.
+    forged = (
+        "kind = 'datasource' AND payload IS NOT NULL AND (NOT digest <=> sha2(payload, 256) "
+        "OR NOT fingerprint <=> get_json_object(payload, '$.fingerprint'))"
+    )
     rows = found.session.sql(
-        f"SELECT kind, bucket, key, digest, {misplaced} AS misplaced, {altered} AS altered "
-        f"FROM {pinned}"
+        f"SELECT kind, bucket, key, digest, {misplaced} AS misplaced, {altered} AS altered, "
+        f"{forged} AS forged FROM {pinned}"
     )
     found.expect_no_flags(
         rows,
         [
             Sort("I2", "a row stands in a bucket where nobody looks for its key", "misplaced"),
             Sort("I5", "a segment's content does not have its digest", "altered"),
+            Sort("I5", "a contract's terms do not have their digest or their schema", "forged"),
         ],
     )
 

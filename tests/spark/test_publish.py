@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from catalog import Catalog, CatalogError, PublishResult, Segment
+from catalog import Catalog, CatalogError, Segment
 from catalog.errors import (
     CommitFailed,
     DuplicateSegment,
@@ -26,6 +24,7 @@ from catalog.errors import (
 )
 from catalog.publish.group import BULK
 from catalog.waiting import Surroundings
+from tests.spark.together import Together
 from tests.unit.builders import segment
 
 
@@ -202,45 +201,9 @@ def test_a_fingerprint_that_stands_for_something_else_is_refused(
     assert {violation.promise for violation in catalog.verify().violations} == {"I1"}
 
 
-class _Together:
-    """Holds the commit thread until all callers are waiting, so that they form one group."""
-
-    def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
-
-    def publish(self, batches: list[list[Segment]]) -> list[Any]:
-        outcomes: dict[int, PublishResult | CatalogError] = {}
-        running, release = threading.Event(), threading.Event()
-
-        def hold() -> None:
-            running.set()
-            release.wait(60)
-
-        deadline = self._catalog._deadline(60)
-        threads = [threading.Thread(target=self._catalog._queue.alone, args=(hold, deadline))]
-        threads[0].start()
-        running.wait(60)
-        for number, batch in enumerate(batches):
-            thread = threading.Thread(target=self._one, args=(number, batch, outcomes))
-            thread.start()
-            threads.append(thread)
-            while len(self._catalog._queue._waiting) <= number and thread.is_alive():
-                time.sleep(0.001)
-        release.set()
-        for thread in threads:
-            thread.join()
-        return [outcomes[number] for number in range(len(batches))]
-
-    def _one(self, number: int, batch: list[Segment], outcomes: dict[int, Any]) -> None:
-        try:
-            outcomes[number] = self._catalog.publish(batch, actor=f"caller {number}")
-        except CatalogError as error:
-            outcomes[number] = error
-
-
 def test_callers_that_wait_together_share_a_commit(catalog: Catalog) -> None:
     catalog.publish([segment("orders/0")])
-    results = _Together(catalog).publish(
+    results = Together(catalog).publish(
         [[segment(f"orders/{n}"), segment(f"other/{n}", "b INT")] for n in range(1, 5)]
     )
     assert [(r.version, r.inserted) for r in results] == [(2, 2)] * 4
@@ -253,7 +216,7 @@ def test_callers_that_wait_together_share_a_commit(catalog: Catalog) -> None:
 
 
 def test_one_new_id_from_two_callers_is_written_once(catalog: Catalog) -> None:
-    first, second, third = _Together(catalog).publish(
+    first, second, third = Together(catalog).publish(
         [[segment("orders/1")], [segment("orders/1")], [segment("orders/1", rows=7)]]
     )
     assert (first.inserted, first.existing) == (1, 0)
@@ -265,7 +228,7 @@ def test_one_new_id_from_two_callers_is_written_once(catalog: Catalog) -> None:
 
 def test_a_loser_inside_a_group_wins_when_the_winner_is_refused(catalog: Catalog) -> None:
     catalog.publish([segment("orders/0")])
-    first, second = _Together(catalog).publish(
+    first, second = Together(catalog).publish(
         [[segment("orders/0", rows=9), segment("orders/1")], [segment("orders/1", rows=7)]]
     )
     assert isinstance(first, SegmentConflict)
@@ -275,7 +238,7 @@ def test_a_loser_inside_a_group_wins_when_the_winner_is_refused(catalog: Catalog
 
 def test_one_bad_request_does_not_fail_the_other_nine(catalog: Catalog) -> None:
     catalog.publish([segment("orders/5", rows=99)])
-    results = _Together(catalog).publish([[segment(f"orders/{n}")] for n in range(10)])
+    results = Together(catalog).publish([[segment(f"orders/{n}")] for n in range(10)])
     assert isinstance(results[5], SegmentConflict)
     others = [r for n, r in enumerate(results) if n != 5]
     assert [(r.inserted, r.version) for r in others] == [(1, 2)] * 9

@@ -24,6 +24,8 @@ from catalog.backfill.waiting import (
     troubled,
     waiting_of,
 )
+from catalog.contracts.checking import Terms, offences_among, violation
+from catalog.contracts.model import Contract
 from catalog.errors import CommitFailed, FingerprintCollision, GaveUp, UnreadableFiles
 from catalog.files.footers import Footer
 from catalog.model import Segment, micros
@@ -165,6 +167,25 @@ def test_a_collision_puts_all_segments_with_that_schema_aside_at_once() -> None:
     tally = Storer(commit, lambda: NOON).store([*found("o/1"), *found("o/2", "o/3", schema=B)])
     assert (ids(tally.completed), ids(tally.quarantined)) == (["o/1"], ["o/2", "o/3"])
     assert commits == [["o/1", "o/2", "o/3"], ["o/1"], ["o/2", "o/3"]]
+
+
+def test_what_breaks_a_contract_is_put_aside_with_what_is_wrong_with_it() -> None:
+    commits: list[list[str]] = []
+    terms = {"o": Terms("d", Contract(schema=A, enforcement="strict"))}
+
+    def commit(completions: Sequence[Completion]) -> Completed:
+        commits.append(ids(completions))
+        checked = [each.segment for each in completions if each.trouble is None]
+        if offences := offences_among(checked, terms):
+            raise violation(offences)
+        return Completed(1, frozenset(ids(completions)))
+
+    tally = Storer(commit, lambda: NOON).store([*found("o/1"), *found("o/2", "o/3", schema=B)])
+    assert (ids(tally.completed), ids(tally.quarantined)) == (["o/1"], ["o/2", "o/3"])
+    assert commits == [["o/1", "o/2", "o/3"], ["o/1"], ["o/2", "o/3"]]
+    trouble = tally.quarantined[0].trouble
+    assert trouble is not None
+    assert trouble.reason.startswith("breaks the contract of o: ")
 
 
 def test_what_can_be_tried_again_is_raised_and_nobody_is_blamed() -> None:

@@ -61,7 +61,7 @@ def test_the_ddl_names_every_column_with_its_type_and_comment() -> None:
 def test_the_ddl_sets_what_the_proofs_need_and_the_numbers() -> None:
     assert properties_of(LAYOUT.ddl("x", 32)) == {
         **TABLE_PROPERTIES,
-        LAYOUT_PROPERTY: "2",
+        LAYOUT_PROPERTY: "3",
         BUCKETS_PROPERTY: "32",
     }
     assert REQUIRED_PROPERTIES == {

@@ -218,6 +218,11 @@ def test_clashes_pass_by_what_is_decided_known_or_shared() -> None:
     )
 
 
+DIFFERS = "NOT t.digest <=> s.digest"
+ANY_SEGMENT = f"t.kind = 'segment' OR {DIFFERS}"
+OTHER_SCHEMA = f"t.kind <> 'segment' AND {DIFFERS}"
+
+
 @pytest.mark.parametrize("name", BOTH)
 def test_a_statement_merges_the_source_into_the_target(name: str) -> None:
     assert BOTH[name]("v").startswith("MERGE INTO x AS t USING v AS s ON ")
@@ -226,19 +231,37 @@ def test_a_statement_merges_the_source_into_the_target(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "condition"),
     [
-        ("ANY_SEGMENT", "t.kind = 'segment' OR t.digest <> s.digest"),
-        ("OTHER_CONTENT", CONTRADICTS),
-        ("OTHER_SCHEMA", "t.kind <> 'segment' AND t.digest <> s.digest"),
-        ("insert", "t.kind = 'segment' OR t.digest <> s.digest"),
-        ("replace", "t.kind <> 'segment' AND t.digest <> s.digest"),
-        ("complete", "t.kind <> 'segment' AND t.digest <> s.digest"),
+        ("ANY_SEGMENT", ANY_SEGMENT),
+        ("OTHER_CONTENT", CONTRADICTS.replace("t.digest <> s.digest", DIFFERS)),
+        ("OTHER_SCHEMA", OTHER_SCHEMA),
+        ("insert", ANY_SEGMENT),
+        ("replace", OTHER_SCHEMA),
+        ("complete", OTHER_SCHEMA),
     ],
 )
 def test_a_check_compares_the_keys_of_both_sides_itself(name: str, condition: str) -> None:
+    # A backfill only compares the rows of datasources: one that matched would be written anew.
+    passed = "WHEN t.kind = 'datasource' THEN false " if name == "complete" else ""
     assert (
         f" WHEN {' AND '.join(SAME_KEY)} AND ({condition}) "
-        "THEN raise_error(concat('strata:', t.kind, ':', t.key, ':strata')) ELSE true END WHEN "
+        f"THEN raise_error(concat('strata:', t.kind, ':', t.key, ':strata')) {passed}"
+        "ELSE true END WHEN "
     ) in BOTH[name]("v")
+
+
+def test_only_what_carries_terms_refuses_a_datasource_that_is_gone() -> None:
+    plain = insert_missing("x", PARTITIONS, BOUNDS, Refuse.ANY_SEGMENT, CLAIMS)("v")
+    carrying = insert_missing("x", PARTITIONS, BOUNDS, Refuse.ANY_SEGMENT, CLAIMS, terms=True)("v")
+    gone = (
+        "CASE WHEN s.kind = 'datasource' AND s.digest IS NOT NULL "
+        "THEN raise_error(concat('strata:', s.kind, ':', s.key, ':strata')) ELSE s.kind END"
+    )
+    # In a value, not in the condition: that is applied to the whole source. Nothing else differs.
+    assert carrying == plain.replace("VALUES (s.kind,", f"VALUES ({gone},")
+    both = [
+        insert_or_replace("x", PARTITIONS, BOUNDS, CLAIMS, terms)("v") for terms in (False, True)
+    ]
+    assert both[1] == both[0].replace("VALUES (s.kind,", f"VALUES ({gone},")
 
 
 @pytest.mark.parametrize("refuse", Refuse)

@@ -2,6 +2,12 @@
 
 from catalog.cli.command import Command
 from catalog.cli.commands.comparing import COLUMNS, DIFF
+from catalog.cli.commands.contracts import (
+    CONTRACT_REMOVE,
+    CONTRACT_SET,
+    CONTRACT_SHOW,
+    CONTRACTS,
+)
 from catalog.cli.commands.deciding import OPERATION_ABORT, OPERATION_PUBLISH, OPERATION_RENEW
 from catalog.cli.commands.demo import DEMO
 from catalog.cli.commands.discovering import BACKFILL, PUBLISH_FILES
@@ -43,6 +49,10 @@ COMMANDS: tuple[Command, ...] = (
     GET,
     OBJECTS,
     TYPES,
+    CONTRACTS,
+    CONTRACT_SET,
+    CONTRACT_SHOW,
+    CONTRACT_REMOVE,
     OPERATIONS,
     OPERATION_SHOW,
     OPERATION_PUBLISH,
@@ -62,5 +72,8 @@ COMMANDS: tuple[Command, ...] = (
     DEMO,
 )
 # First words of those that have two.
-GROUPS = {"operation": "look at one operation, and decide what becomes of it"}
+GROUPS = {
+    "contract": "say what the segments of a datasource must be like",
+    "operation": "look at one operation, and decide what becomes of it",
+}
 BY_NAME = {command.name: command for command in COMMANDS}

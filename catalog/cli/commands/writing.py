@@ -6,6 +6,7 @@ from argparse import ArgumentParser
 
 from catalog.cli.answer import Answer
 from catalog.cli.command import Access, Command, Work
+from catalog.cli.offences import shown_offences
 from catalog.cli.options import moment, seconds
 from catalog.manifest import FORMATS, few_segments, read_manifest
 from catalog.model import OnExisting
@@ -91,6 +92,7 @@ def _publish(work: Work) -> Answer:
             "schemas": len(result.fingerprints),
             "retries": result.retries,
         },
+        tables={"warnings": shown_offences(result.warnings)} if result.warnings else {},
         figures={**counts, "conflicts_retried": result.retries},
     )
 

@@ -53,6 +53,10 @@ WORDS = [
     "get",
     "objects",
     "remove",
+    "contracts",
+    "contract set",
+    "contract show",
+    "contract remove",
 ]
 JOBS = [
     "publish",
@@ -127,6 +131,7 @@ def test_numbers_and_settings_are_checked() -> None:
         (["operation", "shwo", "7c1e"], "did you mean show?"),
         (["operation", "publish", "7c1e", "--epock", "3"], "did you mean --epoch?"),
         (["operations", "--state", "opne"], "did you mean open?"),
+        (["contract", "set", "orders", "--enforcement", "strickt"], "did you mean strict?"),
     ],
 )
 def test_a_wrong_word_suggests_the_right_one(

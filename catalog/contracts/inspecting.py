@@ -1,0 +1,51 @@
+"""Segments on their way in, checked by the contracts that are known or, if need be, read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from catalog.contracts.checking import Offence, Terms, offences_among, refused_only
+from catalog.contracts.reading import KnownTerms
+from catalog.model import Segment
+
+
+class Inspection:
+    """The terms that one publish or backfill goes by, until its commit.
+
+    It begins with what is remembered, which costs nothing. Nothing is refused by that alone: the
+    contract may have been changed since.
+    """
+
+    def __init__(self, known: KnownTerms) -> None:
+        self._known = known
+        self._terms: dict[str, Terms] = {}
+        self._learned = False
+
+    def offences(self, batches: Sequence[Collection[Segment]]) -> list[tuple[Offence, ...]]:
+        """What each of some batches breaks."""
+        if not self._learned:
+            if not self._known:
+                return [()] * len(batches)
+            self._terms = self._known.of(_datasources(batches))
+        found = [offences_among(batch, self._terms) for batch in batches]
+        if self._learned or not any(map(refused_only, found)):
+            return found
+        self.learn(batches)
+        return [offences_among(batch, self._terms) for batch in batches]
+
+    def learn(self, batches: Iterable[Collection[Segment]]) -> None:
+        """Reads the terms as they are now: a statement refused itself because of others."""
+        self._terms = self._known.learn(_datasources(batches))
+        self._learned = True
+
+    def digests(self, datasources: Collection[str]) -> dict[str, str]:
+        """What a statement carries: it refuses itself if a datasource has others by then."""
+        return {
+            name: terms.digest
+            for name, terms in self._terms.items()
+            if name in datasources and terms.digest is not None
+        }
+
+
+def _datasources(batches: Iterable[Collection[Segment]]) -> set[str]:
+    return {segment.datasource for batch in batches for segment in batch}
