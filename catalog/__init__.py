@@ -15,6 +15,7 @@ from catalog.evolution.diff import diff
 from catalog.files.opening import Files
 from catalog.maintain import MaintainReport
 from catalog.model import DropResult, PublishResult, Segment
+from catalog.named.model import NamedSchema, Registered, StillWorks
 from catalog.objects.model import Object, StoredObject
 from catalog.progress import Step
 from catalog.publish.files import FileProblem, FilesReport
@@ -38,17 +39,20 @@ __all__ = [
     "Handle",
     "LiveCache",
     "MaintainReport",
+    "NamedSchema",
     "Object",
     "PlaceName",
     "Poll",
     "PublishResult",
     "Quarantined",
+    "Registered",
     "Run",
     "Schema",
     "Segment",
     "Settings",
     "Stats",
     "Step",
+    "StillWorks",
     "Stopped",
     "StoredObject",
     "StreamAnnouncer",
