@@ -155,8 +155,9 @@ def entities() -> tuple[Entity, ...]:
         *(_entity(view) for view in VIEWS),
         Entity(
             ENTRIES,
-            "The table behind the views: schemas, retired schemas, segments, objects and "
-            "operations with their parts and staged changes, one row each",
+            "The table behind the views: schemas, retired schemas, segments, named schemas and "
+            "their versions, objects, and operations with their parts and staged changes, one row "
+            "each",
             layout.COLUMNS,
             # The last three tell staged changes of one row apart.
             ("kind", "key", "target", "operation", "part"),
