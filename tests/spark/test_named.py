@@ -84,7 +84,9 @@ def test_a_name_lives_through_versions_merges_refusals_and_force(catalog: Catalo
     assert (done.before, done.mode, done.version_of_table) == ("backward", "none", catalog.version)
     assert catalog.set_mode("orders", "none").commit_id == ""
     sixth = catalog.register("orders", wrong)
-    assert (sixth.version, sixth.forced, sixth.breaking) == (6, False, False)
+    # Not against version 5, which does not have it, but against version 4.
+    assert (sixth.version, sixth.forced, sixth.breaking) == (6, False, True)
+    assert [(each.path, each.against) for each in sixth.reasons] == [("city", 4)]
 
     names = [row.asDict() for row in catalog.named_schemas().collect()]
     assert [(row["name"], row["mode"], row["current_version"]) for row in names] == [
@@ -94,7 +96,7 @@ def test_a_name_lives_through_versions_merges_refusals_and_force(catalog: Catalo
     assert set(names[0]["dropped"]) == {"note"}
     rows = catalog.schema_versions("orders").orderBy("version").collect()
     assert [row["version"] for row in rows] == [1, 2, 3, 4, 5, 6]
-    assert [row["breaking"] for row in rows] == [False, False, False, True, False, False]
+    assert [row["breaking"] for row in rows] == [False, False, False, True, False, True]
     assert [row["merged"] for row in rows] == [False, False, True, False, False, False]
     assert (rows[0]["ddl"], rows[0]["note"]) == ("id BIGINT, amount INT", "first")
     assert rows[3]["reasons"] == [str(each) for each in fourth.reasons]
