@@ -18,6 +18,7 @@ from catalog.evolution.diff import diff
 from catalog.files.opening import Files
 from catalog.maintain import MaintainReport
 from catalog.model import DropResult, PublishResult, Segment
+from catalog.named.model import NamedSchema, Registered, StillWorks
 from catalog.objects.model import Object, StoredObject
 from catalog.objects.types import ObjectType, States
 from catalog.progress import Step
@@ -45,6 +46,7 @@ __all__ = [
     "Handle",
     "LiveCache",
     "MaintainReport",
+    "NamedSchema",
     "Object",
     "ObjectType",
     "Offence",
@@ -52,6 +54,7 @@ __all__ = [
     "Poll",
     "PublishResult",
     "Quarantined",
+    "Registered",
     "Run",
     "Schema",
     "Segment",
@@ -59,6 +62,7 @@ __all__ = [
     "States",
     "Stats",
     "Step",
+    "StillWorks",
     "Stopped",
     "StoredObject",
     "StreamAnnouncer",

@@ -33,6 +33,8 @@ from catalog.errors import (
 from catalog.keeping import Keeping
 from catalog.maintain import Maintainer, MaintainReport, check_retention
 from catalog.model import Caller, DropResult, OnExisting, PublishResult, Segment, check_actor
+from catalog.named.registrar import Registrar
+from catalog.naming import Naming
 from catalog.objects.keeper import Keeper
 from catalog.operating import Operating
 from catalog.operations.committing import Committer, Request
@@ -71,7 +73,7 @@ class UpgradeReport:
     dry_run: bool = False
 
 
-class Catalog(Keeping, Contracting, Operating):
+class Catalog(Keeping, Naming, Contracting, Operating):
     """A catalog of segments and their schemas, kept in one Delta table.
 
     Open one with `Catalog.open`. Calls from many threads are welcome: publishes that wait at the
@@ -126,6 +128,7 @@ class Catalog(Keeping, Contracting, Operating):
         committer = Committer(self._writer, opened.segment_buckets, surroundings, self._counters)
         self._keeper = Keeper(committer)
         self._contracts = ContractKeeper(committer)
+        self._registrar = Registrar(committer)
         self._operations = Operations(
             committer, self._queue, self._frames, self._caches, self._writing
         )

@@ -70,6 +70,12 @@ class InvalidType(InvalidInput):
     condition = "INVALID_TYPE"
 
 
+class InvalidName(InvalidInput):
+    """The name of a schema breaks a rule."""
+
+    condition = "INVALID_NAME"
+
+
 class InvalidEpoch(InvalidInput):
     """An epoch is not a whole number above zero."""
 
@@ -234,6 +240,18 @@ class UnknownObject(CatalogError, LookupError):
     """No object has this key."""
 
     condition = "UNKNOWN_OBJECT"
+
+
+class UnknownName(CatalogError, LookupError):
+    """No schema has this name, or the name has no such version."""
+
+    condition = "UNKNOWN_NAME"
+
+
+class IncompatibleSchema(CatalogError):
+    """A schema may not follow the versions before it under its name; nothing was written."""
+
+    condition = "INCOMPATIBLE_SCHEMA"
 
 
 class ObjectInUse(CatalogError):

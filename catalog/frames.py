@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 AsOf = int | datetime | None
 Epoch = int | None
 # The other kinds are how operations come about; nobody is to see what is only staged.
-_VISIBLE = "kind IN ('schema', 'retired', 'segment', 'object')"
+_VISIBLE = "kind IN ('schema', 'retired', 'segment', 'object', 'named', 'version')"
 
 
 class Frames(ABC):

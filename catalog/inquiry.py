@@ -12,6 +12,8 @@ from catalog.errors import InvalidInput, NotInSnapshot
 from catalog.evolution.merge import Policy
 from catalog.evolution.projection import OnLoss
 from catalog.frames import AsOf, Frames
+from catalog.named.keys import check_name, reference
+from catalog.named.reading import stored_name
 from catalog.progress import Progress, silent
 from catalog.read.reader import Reader, Request
 from catalog.read.selection import Where
@@ -98,9 +100,9 @@ class Inquiry(Frames):
 
         Args:
             datasource: its name.
-            schema: the schema to give the data in: a fingerprint or any unique beginning of one, or
-                a definition. If not given, the merge of all schemas of the datasource. Columns that
-                it lacks are left out.
+            schema: the schema to give the data in: a fingerprint or any unique beginning of one, a
+                named one such as `orders@3` or `orders@current`, or a definition. If not given, the
+                merge of all schemas of the datasource. Columns that it lacks are left out.
             as_of: the catalog as of a version or a time.
             as_of_epoch: the catalog as of the last version before the stable epoch went past this.
             where: only segments that overlap an interval `(from, until)`, or that fulfil a
@@ -195,8 +197,16 @@ class Inquiry(Frames):
     # --- inside -----------------------------------------------------------------------------------
 
     def _definition(self, text: str, as_of: AsOf) -> Schema:
-        """A schema that is named by its fingerprint or written out."""
-        return self.schema(text, as_of) if is_prefix(text) else Schema.of(text)
+        """A schema that is named by its fingerprint or by name and version, or written out."""
+        if is_prefix(text):
+            return self.schema(text, as_of)
+        named = reference(text)
+        if named is None:
+            return Schema.of(text)
+        at = self._store.version_as_of(as_of)
+        name, number = named
+        found = stored_name(self._store, check_name(name), at).version(number)
+        return self.schema(found.version.fingerprint, at)
 
     def _combined(
         self, version: int, policy: str, segments: str = "true"

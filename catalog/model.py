@@ -34,6 +34,9 @@ class Kind(StrEnum):
     SEGMENT = "segment"
     DATASOURCE = "datasource"
     OBJECT = "object"
+    # A name for schemas, and one numbered version of it.
+    NAMED = "named"
+    VERSION = "version"
     OPERATION = "operation"
     PART = "part"
     STAGED = "staged"

@@ -91,6 +91,13 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def natural(text: str) -> int:
+    """A whole number, zero too."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(text)
+
+
 def seconds(text: str) -> float:
     """A time above zero, in seconds; a bare number is taken as seconds."""
     try:

@@ -1,4 +1,4 @@
-"""A schema as people name it on a command line: fingerprint, segment, datasource or definition."""
+"""A schema as people name it on a command line: fingerprint, segment, datasource and so on."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from catalog.errors import InvalidInput, NotInSnapshot, UnknownSchema
+from catalog.errors import InvalidInput, NotInSnapshot, UnknownName, UnknownSchema
+from catalog.named.keys import reference
 from catalog.schema import Schema
 from catalog.schema.prefix import is_prefix
 
 if TYPE_CHECKING:
     from catalog.catalog import Catalog
 
-_WORDS = ("fingerprint", "segment", "datasource", "ddl")
+_WORDS = ("fingerprint", "segment", "datasource", "named", "ddl")
 HELP = (
-    "a fingerprint or its beginning, a segment (datasource/name), a datasource, or DDL; to be "
+    "a fingerprint or its beginning, a segment (datasource/name), a datasource, a named schema "
+    "(orders@3, orders@current), or DDL; to be "
     f"exact begin with {': or '.join(_WORDS)}:"
 )
 
@@ -25,7 +27,8 @@ def schema_named(catalog: Catalog, text: str, as_of: int | datetime | None = Non
     """The schema that a text means.
 
     A text with a blank is a definition, one with a slash a segment, hex digits are a fingerprint
-    unless there is none such, and anything else is a datasource.
+    and one that ends like @3 or @current a named schema unless there is none such, and anything
+    else is a datasource.
     """
     word, _, rest = text.partition(":")
     # In DDL a colon may follow a name too, and then a blank.
@@ -40,6 +43,12 @@ def schema_named(catalog: Catalog, text: str, as_of: int | datetime | None = Non
             return catalog.schema(text, as_of)
         except UnknownSchema:
             pass  # a datasource may have such a name too
+    if reference(text) is not None:
+        try:
+            return _of(catalog, "named", text, as_of)
+        except UnknownName as error:
+            if "current" in error.values:  # there is the name, and no such version of it
+                raise
     return _of(catalog, "datasource", text, as_of)
 
 
@@ -48,6 +57,9 @@ def _of(catalog: Catalog, word: str, text: str, as_of: int | datetime | None) ->
         return catalog.schema(text, as_of)
     if word == "ddl":
         return Schema.of(text)
+    if word == "named":
+        name, number = reference(text) or (text, None)
+        return catalog.named_schema(name, number, as_of).schema
     if word == "segment":
         return _of_segment(catalog, text, as_of)
     schema = catalog.datasource_schema(text, as_of=as_of).schema

@@ -18,12 +18,17 @@ def child(path: str, name: str) -> str:
     return f"{path}.{quote(name)}" if path else quote(name)
 
 
-def folded(path: str) -> tuple[str, ...]:
-    """The names of a path without case and quotes: what two spellings of a column share."""
+def parts(path: str) -> tuple[str, ...]:
+    """The names of a path, without quotes."""
     return tuple(
-        (part[1:-1].replace("``", "`") if part.startswith("`") else part).casefold()
+        part[1:-1].replace("``", "`") if part.startswith("`") else part
         for part in _PARTS.findall(path)
     )
+
+
+def folded(path: str) -> tuple[str, ...]:
+    """The names of a path without case and quotes: what two spellings of a column share."""
+    return tuple(part.casefold() for part in parts(path))
 
 
 def shown(text: str, limit: int = 80) -> str:

@@ -56,6 +56,7 @@ COLUMNS = (*ENTRY_COLUMNS, *PREPARED_COLUMNS)
 
 PARTITION_COLUMNS = ("kind", "bucket")
 SCHEMA_BUCKETS = 16
+NAME_BUCKETS = 16
 DEFAULT_SEGMENT_BUCKETS = 16
 # Many: two operations that are opened at once should not meet.
 OPERATION_BUCKETS = 64

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from catalog.table.contract_views import CONTRACT_VIEWS
 from catalog.table.layout import COLUMNS
 from catalog.table.location import Location, identifier, literal
+from catalog.table.naming_views import NAMING_VIEWS
 from catalog.table.operation_views import OPERATION_VIEWS
 from catalog.table.platform_views import PLATFORM_VIEWS
 from catalog.table.segment_views import SEGMENT_VIEWS
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 VIEWS: tuple[View, ...] = (
     *SEGMENT_VIEWS,
+    *NAMING_VIEWS,
     *CONTRACT_VIEWS,
     *OPERATION_VIEWS,
     *PLATFORM_VIEWS,

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from catalog.errors import InvalidSchema
 from catalog.rows import DIGEST_SQL
 from catalog.schema import Schema
-from catalog.table.layout import OPERATION_BUCKETS, SCHEMA_BUCKETS
+from catalog.table.layout import NAME_BUCKETS, OPERATION_BUCKETS, SCHEMA_BUCKETS
 from catalog.verify.report import Findings, Sort
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def _bucket(buckets: int) -> str:
     by_schema = f"pmod(xxhash64(key), {SCHEMA_BUCKETS})"
     by_datasource = f"pmod(xxhash64(substring_index(key, '/', 1)), {buckets})"
     by_operation = f"pmod(xxhash64(substring_index(key, '/', 1)), {OPERATION_BUCKETS})"
+    by_name = f"pmod(xxhash64(substring_index(key, '/', 1)), {NAME_BUCKETS})"
     staged = (
         f"CASE WHEN target IN ('segment', 'datasource') THEN {by_datasource} "
         "WHEN target = 'object' THEN 0 END"
@@ -68,6 +69,7 @@ def _bucket(buckets: int) -> str:
         f"WHEN kind IN ('segment', 'datasource') THEN {by_datasource} "
         f"WHEN kind = 'staged' THEN {staged} "
         f"WHEN kind IN ('operation', 'part') THEN {by_operation} "
+        f"WHEN kind IN ('named', 'version') THEN {by_name} "
         "WHEN kind IN ('object', 'epoch', 'guard') THEN 0 ELSE bucket END"
     )
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from catalog.progress import Progress, Step, silent
 from catalog.table.store import Store
 from catalog.table.views import complete, nulls
-from catalog.verify import objects, operations
+from catalog.verify import names, objects, operations
 from catalog.verify.changes import steps
 from catalog.verify.history import check_commits, check_polls
+from catalog.verify.names import Names, check_names
 from catalog.verify.objects import Links, check_objects, check_rules
 from catalog.verify.operations import Lives, check_operations
 from catalog.verify.references import check_references, check_references_always
@@ -58,6 +59,8 @@ class Verifier:
         if objects.KIND in kinds:
             check_objects(found, pinned)
             check_rules(found, pinned)
+        if kinds & set(names.KINDS):
+            check_names(found, pinned)
 
     def _range_checks(self, first: int, last: int) -> list[Check]:
         found, store = self._found, self._store
@@ -65,7 +68,10 @@ class Verifier:
         return [
             ("keys at every version", partial(check_uniqueness, found, events)),
             ("references at every version", partial(check_references_always, found, events)),
-            ("operations at every version", partial(self._check_lives, events, first)),
+            (
+                "operations, objects and names at every version",
+                partial(self._check_lives, events, first),
+            ),
             ("commits", partial(check_commits, found, store, feed, first)),
             (
                 "replay of the change feed",
@@ -84,7 +90,7 @@ class Verifier:
             "revision",
             "state",
             # Not the bodies of objects, which nothing here asks for.
-            "CASE WHEN kind IN ('operation', 'epoch') THEN payload "
+            "CASE WHEN kind IN ('operation', 'epoch', 'named', 'version') THEN payload "
             "WHEN kind = 'object' THEN get_json_object(payload, '$.links') END AS said",
         )
         feed = store.changes(first + 1, last)
@@ -103,14 +109,16 @@ class Verifier:
         return feed, feed.union(there)
 
     def _check_lives(self, events: DataFrame, first: int) -> None:
-        kinds = ", ".join(f"'{kind}'" for kind in ("operation", "part", "epoch", "object"))
+        followed = ("operation", "part", "epoch", "object", *names.KINDS)
+        kinds = ", ".join(f"'{kind}'" for kind in followed)
         rows = events.where(f"kind IN ({kinds})").toArrow().to_pylist()
-        lives, links = Lives(), Links()
+        lives, links, named = Lives(), Links(), Names()
         problems: list[Problem] = []
         for step in steps(rows):
             if step.version == first:
                 lives.start(step)
                 links.start(step)
+                named.start(step)
             else:
-                problems += [*lives.follow(step), *links.follow(step)]
+                problems += [*lives.follow(step), *links.follow(step), *named.follow(step)]
         self._found.note(problems)

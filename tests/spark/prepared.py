@@ -1,4 +1,4 @@
-"""Rows of operations and objects, written by raw SQL, past all that Strata checks."""
+"""Rows of operations, objects and names, written by raw SQL, past all that Strata checks."""
 
 from __future__ import annotations
 
@@ -10,8 +10,16 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from catalog.evolution.compatibility import Mode
+from catalog.named.model import Dropped, Head, Reason, Version
 from catalog.objects.model import Node, digest_of
-from catalog.table.layout import COLUMNS, DEFAULT_SEGMENT_BUCKETS, OPERATION_BUCKETS, bucket_of
+from catalog.table.layout import (
+    COLUMNS,
+    DEFAULT_SEGMENT_BUCKETS,
+    NAME_BUCKETS,
+    OPERATION_BUCKETS,
+    bucket_of,
+)
 
 Row = dict[str, Any]
 NOW = datetime.now(UTC).replace(microsecond=0)
@@ -40,6 +48,32 @@ def operation(
         "payload": json.dumps({**said, "lease_seconds": lease.total_seconds(), "order": None}),
         "published_at": opened_at,
     }
+
+
+def named(name: str, *fingerprints: str, breaking: int = 1) -> list[Row]:
+    """A named schema with a version for each of these fingerprints; one of them may be breaking."""
+    head = Head(Mode.BACKWARD, len(fingerprints), breaking, {"sum": Dropped("bigint", 2)})
+    rows: list[Row] = [
+        {
+            "kind": "named",
+            "key": name,
+            "fingerprint": fingerprints[-1],
+            "payload": head.payload(),
+        }
+    ]
+    for number, fingerprint in enumerate(fingerprints, 1):
+        broken = number == breaking > 1
+        why = (Reason("price", "retyped", None, None, "neither holds the other", number - 1),)
+        version = Version(number, fingerprint, not broken, why if broken else (), forced=broken)
+        rows.append(
+            {
+                "kind": "version",
+                "key": f"{name}/{number}",
+                "fingerprint": fingerprint,
+                "payload": version.payload(),
+            }
+        )
+    return [{"bucket": bucket_of(name, NAME_BUCKETS), **row} for row in rows]
 
 
 def part(id: str, number: int = 0) -> Row:

@@ -99,7 +99,7 @@ def fill(spark: SparkSession, location: str) -> Catalog:
 
 
 def prepare(spark: SparkSession, location: str) -> None:
-    """Objects that link to each other, and operations in all states."""
+    """Objects that link to each other, operations in all states, and named schemas."""
     table, index = "table/sales/orders", "index/sales/orders_by_id"
     reindex, swap, left, done = (digit * 32 for digit in "abcd")
     prepared.write(
@@ -127,6 +127,8 @@ def prepare(spark: SparkSession, location: str) -> None:
         prepared.operation(done, "published", name="done", epoch=2),
         prepared.staged(done, "object", table, "put"),
         prepared.stable(2),
+        *prepared.named("order", *map(fingerprint, (ORDER, NOTED, ROUGH)), breaking=3),
+        *prepared.named("click", fingerprint(CLICK)),
     )
 
 
@@ -285,6 +287,21 @@ def test_queries_on_objects_follow_links(page: Filled) -> None:
     assert {row[0] for row in alone} - set(OTHERS) == {"contract/orders", "table/sales/empty"}
     counted = page.run("Tables without segments, and how many the others have")
     assert counted == [("table/sales/empty", "empty", 0), (table, "orders", 4)]
+
+
+def test_queries_on_named_schemas_tell_what_broke_and_who_is_behind(page: Filled) -> None:
+    assert page.run("Named schemas, and the definitions of their current versions") == [
+        ("click", "backward", 1, 1, CLICK),
+        ("order", "backward", 3, 3, ROUGH),
+    ]
+    broken = "price was retyped: neither holds the other (against version 2)"
+    assert [row[:4] for row in page.run("Versions that broke, and why")] == [
+        ("order", 3, [broken], True)
+    ]
+    title = next(each for each in QUERIES if each.startswith("Segments whose schema is an old"))
+    assert page.run(title)[0] == ("orders/2024-01-01", "order", 1, 3, False)
+    gone = page.run("Columns that were dropped, with the types that they had")
+    assert ("order", "sum", "bigint", 2) in gone
 
 
 def test_queries_on_operations_tell_who_waits_and_who_is_in_the_way(page: Filled) -> None:

@@ -12,6 +12,8 @@ from catalog.cli.commands.deciding import OPERATION_ABORT, OPERATION_PUBLISH, OP
 from catalog.cli.commands.demo import DEMO
 from catalog.cli.commands.discovering import BACKFILL, PUBLISH_FILES
 from catalog.cli.commands.epochs import ADVANCE, EPOCH
+from catalog.cli.commands.names import NAMED, NAMED_SCHEMA, STILL_WORKS, VERSIONS
+from catalog.cli.commands.naming import REGISTER, SET_MODE
 from catalog.cli.commands.objects import ENSURE, GET, OBJECTS, PUT, REMOVE, RENAME
 from catalog.cli.commands.operating import OPERATION_SHOW, OPERATIONS
 from catalog.cli.commands.poll import POLL
@@ -40,12 +42,18 @@ COMMANDS: tuple[Command, ...] = (
     ENSURE,
     REMOVE,
     RENAME,
+    REGISTER,
+    SET_MODE,
     SEGMENTS,
     SCHEMAS,
     SCHEMA_OF,
     DATASOURCES,
     COLUMNS,
     DIFF,
+    NAMED,
+    VERSIONS,
+    NAMED_SCHEMA,
+    STILL_WORKS,
     GET,
     OBJECTS,
     TYPES,

@@ -32,6 +32,7 @@ WORDS = [
     "datasources",
     "columns",
     "diff",
+    *("register", "set-mode", "named", "versions", "named-schema", "still-works"),
     "history",
     "poll",
     "cleanup",
