@@ -68,7 +68,7 @@ def _bucket(buckets: int) -> str:
         f"WHEN kind IN ('segment', 'datasource') THEN {by_datasource} "
         f"WHEN kind = 'staged' THEN {staged} "
         f"WHEN kind IN ('operation', 'part') THEN {by_operation} "
-        "WHEN kind IN ('object', 'epoch', 'guard') THEN 0 ELSE bucket END"
+        "WHEN kind IN ('object', 'epoch', 'guard', 'setting') THEN 0 ELSE bucket END"
     )
 
 

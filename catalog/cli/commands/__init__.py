@@ -2,16 +2,17 @@
 
 from catalog.cli.command import Command
 from catalog.cli.commands.comparing import COLUMNS, DIFF
+from catalog.cli.commands.config import CONFIG_GET, CONFIG_LIST, CONFIG_SET, CONFIG_UNSET
 from catalog.cli.commands.deciding import OPERATION_ABORT, OPERATION_PUBLISH, OPERATION_RENEW
 from catalog.cli.commands.demo import DEMO
 from catalog.cli.commands.discovering import BACKFILL, PUBLISH_FILES
 from catalog.cli.commands.epochs import ADVANCE, EPOCH
+from catalog.cli.commands.history import AUDIT, HISTORY
 from catalog.cli.commands.objects import GET, OBJECTS, PUT, REMOVE
 from catalog.cli.commands.operating import OPERATION_SHOW, OPERATIONS
 from catalog.cli.commands.poll import POLL
 from catalog.cli.commands.reading import (
     DATASOURCES,
-    HISTORY,
     RUNS,
     SCHEMA_OF,
     SCHEMAS,
@@ -46,7 +47,12 @@ COMMANDS: tuple[Command, ...] = (
     EPOCH,
     ADVANCE,
     HISTORY,
+    AUDIT,
     RUNS,
+    CONFIG_LIST,
+    CONFIG_GET,
+    CONFIG_SET,
+    CONFIG_UNSET,
     POLL,
     CLEANUP,
     RECOVER,
@@ -57,5 +63,8 @@ COMMANDS: tuple[Command, ...] = (
     DEMO,
 )
 # First words of those that have two.
-GROUPS = {"operation": "look at one operation, and decide what becomes of it"}
+GROUPS = {
+    "operation": "look at one operation, and decide what becomes of it",
+    "config": "look at the catalog's settings, and change them",
+}
 BY_NAME = {command.name: command for command in COMMANDS}
