@@ -50,11 +50,10 @@ class RollReport:
 class Roller:
     """One roll. It may be stopped at any point and run again, by anyone, at once."""
 
-    def __init__(self, errand: Errand, audit: AuditLog, table_id: str, batch: int = BATCH) -> None:
+    def __init__(self, errand: Errand, audit: AuditLog, table_id: str) -> None:
         self._errand = errand
         self._audit = audit
         self._table_id = table_id
-        self._batch = batch
         self._commits: Mapping[int, Commit] = {}
         self._gaps: list[Gap] = []
         self._retries = 0
@@ -81,9 +80,9 @@ class Roller:
             if first < oldest:
                 self._forget(first, oldest - 1)
             elif first < readable:
-                self._without_changes(first, min(readable, first + self._batch) - 1)
+                self._without_changes(first, min(readable, first + BATCH) - 1)
             else:
-                self._with_changes(first, min(self._last, first + self._batch - 1))
+                self._with_changes(first, min(self._last, first + BATCH - 1))
             self._errand.surroundings.at("roll.batch")
             # Not what was just meant to be added: somebody else may have come first.
             reached = self._audit.reached(self._table_id)

@@ -190,7 +190,7 @@ def test_what_changes_something_is_recorded_and_takes_a_reason_and_a_deadline() 
         (["operation", "publish", "7c1e", "--epoch", "42"], {"id": "7c1e", "epoch": 42}),
         (["operation", "renew", "7c1e", "--lease", "2h"], {"lease": timedelta(hours=2)}),
         (["advance", "42", "--deadline", "5m"], {"epoch": 42, "deadline": 300.0}),
-        (["recover"], {"keep": timedelta(days=30), "dry_run": False}),
+        (["recover"], {"keep": None, "dry_run": False}),
         (["put", "-"], {"file": "-"}),
         (["objects"], {"type": None}),
         (["objects", "table", "--as-of", "12"], {"type": "table", "as_of": 12}),

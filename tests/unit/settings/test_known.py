@@ -34,7 +34,8 @@ def test_every_default_is_allowed_and_comes_back_from_storage(known: Any) -> Non
     if known.default is not None:
         value = known.check(known.default)
         assert known.from_payload(known.payload(value)) == value == known.default
-    assert known.help and not known.help.endswith(".")
+    assert known.help
+    assert not known.help.endswith(".")
 
 
 @pytest.mark.parametrize(
