@@ -5,20 +5,22 @@ from __future__ import annotations
 import getpass
 import logging
 import os
+import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, cast
 
 from pyspark.sql import DataFrame
 
-from catalog import cleanup as cleaning
-from catalog import maintain as maintaining
+from catalog.auditing import Auditing
 from catalog.backfill.completing import Completed, Completer
 from catalog.backfill.waiting import Completion
 from catalog.cleanup import Cleaner, CleanupReport
-from catalog.config import Settings
+from catalog.config import DEFAULT_DEADLINE, Settings
+from catalog.configuring import Configuring
 from catalog.contracting import Contracting
 from catalog.contracts.keeper import ContractKeeper
 from catalog.contracts.reading import KnownTerms
@@ -44,7 +46,9 @@ from catalog.progress import Progress, silent
 from catalog.publish.batch import Batch, batch_of
 from catalog.publish.frame import FramePublisher
 from catalog.publish.group import Publisher, PublishRequest
-from catalog.table import functions, opening, views
+from catalog.settings.keeper import SettingKeeper
+from catalog.table import audit_views, functions, opening, views
+from catalog.table.audit import AuditLog
 from catalog.table.layout import LAYOUT, Layout
 from catalog.table.location import Location
 from catalog.table.lock import TableLock
@@ -73,7 +77,7 @@ class UpgradeReport:
     dry_run: bool = False
 
 
-class Catalog(Keeping, Naming, Contracting, Operating):
+class Catalog(Keeping, Naming, Contracting, Auditing, Configuring, Operating):
     """A catalog of segments and their schemas, kept in one Delta table.
 
     Open one with `Catalog.open`. Calls from many threads are welcome: publishes that wait at the
@@ -90,15 +94,19 @@ class Catalog(Keeping, Naming, Contracting, Operating):
         surroundings: Surroundings,
         actor: str,
         run_id: str,
+        session_name: str,
         read_only: bool,
     ) -> None:
         """Used by `open`."""
         super().__init__(spark, Store(session, opened.location), opened)
         self._layout = layout
         self._settings = settings
+        self._layers = None
+        self._layers_lock = threading.Lock()
         self._surroundings = surroundings
         self._actor = actor
         self._run_id = run_id
+        self._session_name = session_name
         self._read_only = read_only
         local = opened.detail.path if settings.file_lock else None
         self._lock = TableLock.beside(local)
@@ -107,9 +115,9 @@ class Catalog(Keeping, Naming, Contracting, Operating):
         self._staging = Staging(
             lambda: own_session(spark), opened.location, Staging.lock_file_of(local), tuned
         )
-        self._run_log = RunLog(
-            lambda: own_session(spark), opened.location, local, surroundings, tuned
-        )
+        beside = (lambda: own_session(spark), opened.location, local, surroundings, tuned)
+        self._run_log = RunLog(*beside)
+        self._audit_log = AuditLog(*beside)
         self._queue = CommitQueue()
         terms = KnownTerms(self._store, opened.segment_buckets)
         self._publisher = Publisher(self._writer, opened.segment_buckets, terms, surroundings)
@@ -118,8 +126,8 @@ class Catalog(Keeping, Naming, Contracting, Operating):
             self._staging,
             self._queue,
             opened.segment_buckets,
-            settings.deadline,
             terms,
+            lambda: self._deadline(None),
             surroundings,
         )
         self._dropper = Dropper(self._writer, opened.segment_buckets, surroundings)
@@ -129,6 +137,7 @@ class Catalog(Keeping, Naming, Contracting, Operating):
         self._keeper = Keeper(committer)
         self._contracts = ContractKeeper(committer)
         self._registrar = Registrar(committer)
+        self._setting_keeper = SettingKeeper(committer)
         self._operations = Operations(
             committer, self._queue, self._frames, self._caches, self._writing
         )
@@ -143,6 +152,7 @@ class Catalog(Keeping, Naming, Contracting, Operating):
         create: bool = True,
         actor: str | None = None,
         run_id: str = "",
+        session: str = "",
         settings: Settings | None = None,
         surroundings: Surroundings | None = None,
         layout: Layout = LAYOUT,
@@ -156,14 +166,17 @@ class Catalog(Keeping, Naming, Contracting, Operating):
             create: create the catalog if there is none; otherwise that is an error.
             actor: who changes are recorded for, unless a call says otherwise.
             run_id: the run of a job that changes belong to; it stands in their commits' metadata.
+            session: whoever's session changes are made in, such as a token or the name of a
+                notebook; it stands beside the actor.
             settings: see `Settings`.
             surroundings: clock, ids and pauses, for tests.
             layout: the table layout that this code knows, for tests.
         """
         settings = settings or Settings()
-        session = own_session(spark)
-        place = opening.absolute(session, Location.parse(location))
-        opened = opening.find(session, place, layout)
+        own = own_session(spark)
+        place = opening.absolute(own, Location.parse(location))
+        opened = opening.find(own, place, layout)
+        created = False
         if opened is None:
             if read_only or not create:
                 raise CatalogNotFound(
@@ -171,16 +184,14 @@ class Catalog(Keeping, Naming, Contracting, Operating):
                     location=str(place),
                 )
             opened = opening.create(
-                session,
+                own,
                 place,
                 layout,
                 settings.segment_buckets,
                 settings.file_lock,
-                Deadline(settings.deadline),
+                Deadline(DEFAULT_DEADLINE if settings.deadline is None else settings.deadline),
             )
-            if opened.location.path is None:
-                views.create_views(session, opened.location, replace=False)
-                functions.create_functions(session, opened.location, replace=False)
+            created = True
         if opened.layout_found < layout.number:
             log.warning(
                 "The catalog at %s has layout %d and this release writes layout %d: it can be "
@@ -189,17 +200,23 @@ class Catalog(Keeping, Naming, Contracting, Operating):
                 opened.layout_found,
                 layout.number,
             )
-        return cls(
+        catalog = cls(
             spark,
-            session,
+            own,
             opened,
             layout,
             settings,
             surroundings or Surroundings(),
             check_actor("actor", actor if actor is not None else user()),
             check_actor("run_id", run_id),
+            check_actor("session", session),
             read_only,
         )
+        if created and opened.location.path is None:
+            views.create_views(own, opened.location, replace=False)
+            functions.create_functions(own, opened.location, replace=False)
+            audit_views.create_changes(own, catalog._audit_log, replace=False)
+        return catalog
 
     def __repr__(self) -> str:
         return f"Catalog({str(self.location)!r})"
@@ -209,6 +226,7 @@ class Catalog(Keeping, Naming, Contracting, Operating):
         self._caches.stop()
         self._staging.close()
         self._run_log.close()
+        self._audit_log.close()
         release(self._store.session)
 
     def __enter__(self) -> Catalog:
@@ -299,9 +317,9 @@ class Catalog(Keeping, Naming, Contracting, Operating):
     def cleanup(
         self,
         *,
-        grace: timedelta = cleaning.DEFAULT_GRACE,
+        grace: timedelta | None = None,
         dry_run: bool = False,
-        limit: int = cleaning.DEFAULT_LIMIT,
+        limit: int | None = None,
         actor: str | None = None,
         reason: str = "",
         deadline: float | None = None,
@@ -311,9 +329,11 @@ class Catalog(Keeping, Naming, Contracting, Operating):
 
         Args:
             grace: how long ago a schema must have been published to be retired, and retired to be
-                purged. It is comfort, not safety: zero is safe too.
+                purged. It is comfort, not safety: zero is safe too. If not given, the setting
+                cleanup.grace.
             dry_run: only say what would be done.
-            limit: at most so many are retired, and so many purged, in this run.
+            limit: at most so many are retired, and so many purged, in this run; if not given, the
+                setting cleanup.limit.
             actor: who cleans up.
             reason: why.
             deadline: seconds to wait for others before giving up.
@@ -321,6 +341,7 @@ class Catalog(Keeping, Naming, Contracting, Operating):
         """
         if not dry_run:
             self._check_writable()
+        grace, limit = self._chosen("cleanup.grace", grace), self._chosen("cleanup.limit", limit)
         errand = self._errand(actor, reason, deadline, progress)
         report = Cleaner(errand).clean(grace, limit, dry_run)
         if not dry_run:
@@ -331,9 +352,10 @@ class Catalog(Keeping, Naming, Contracting, Operating):
         self,
         *,
         optimize: bool = True,
+        audit: bool = True,
         vacuum: bool = True,
         retain: timedelta | None = None,
-        poller_lag: timedelta = maintaining.DEFAULT_POLLER_LAG,
+        poller_lag: timedelta | None = None,
         cut_off_pollers: bool = False,
         dry_run: bool = False,
         actor: str | None = None,
@@ -345,10 +367,13 @@ class Catalog(Keeping, Naming, Contracting, Operating):
 
         Args:
             optimize: rewrite partitions that have many small files.
+            audit: roll the history into the audit table, before anything is removed.
             vacuum: remove files that no version within the retention needs.
-            retain: set the retention, for this time and from now on; the table's own if not given.
+            retain: set the retention, for this time and from now on; if not given, the setting
+                maintain.retain, or else the table's own.
             poller_lag: how far behind a poller may be. A shorter retention is refused, because such
-                a poller would have to load everything anew.
+                a poller would have to load everything anew. If not given, the setting
+                maintain.poller_lag.
             cut_off_pollers: allow it all the same.
             dry_run: only say what would be done.
             actor: who maintains.
@@ -358,16 +383,26 @@ class Catalog(Keeping, Naming, Contracting, Operating):
         """
         if not dry_run:
             self._check_writable()
-        maintainer = Maintainer(self._errand(actor, reason, deadline, progress))
+        errand = self._errand(actor, reason, deadline, progress)
+        maintainer = Maintainer(errand)
         if retain is not None and not vacuum:
             raise InvalidInput("retain is for what vacuum removes; leave it out, or vacuum too.")
+        if vacuum:
+            retain = self._chosen("maintain.retain", retain)
+        poller_lag = self._chosen("maintain.poller_lag", poller_lag)
         retention = maintainer.retention() if retain is None else retain
         if vacuum:
             check_retention(retention, poller_lag, cut_off_pollers, self._lock.real)
-        beside = [self._run_log.writer] if self._run_log.exists() else []
+        tables = (self._run_log, self._audit_log)
+        beside = [table.writer for table in tables if table.exists()]
         staging = self._staging.writer(self._surroundings)
         return maintainer.maintain(
-            retention, [*beside, *([staging] if staging else [])], optimize, vacuum, dry_run
+            retention,
+            [*beside, *([staging] if staging else [])],
+            optimize,
+            vacuum,
+            dry_run,
+            partial(self._roll, errand, dry_run) if audit else None,
         )
 
     def record(self, run: Run, *, deadline: float | None = None) -> None:
@@ -398,6 +433,7 @@ class Catalog(Keeping, Naming, Contracting, Operating):
         if place.path is None:
             views.create_views(session, place)
             functions.create_functions(session, place)
+            audit_views.create_changes(session, self._audit_log)
         opened = opening.find(session, place, self._layout)
         assert opened is not None
         self._opened = opened
@@ -431,6 +467,7 @@ class Catalog(Keeping, Naming, Contracting, Operating):
             check_actor("actor", self._actor if actor is None else actor),
             check_actor("reason", reason),
             self._run_id,
+            self._session_name,
         )
 
     def _asking(self, actor: str | None, reason: str, deadline: float | None) -> Request:
@@ -454,7 +491,8 @@ class Catalog(Keeping, Naming, Contracting, Operating):
         )
 
     def _deadline(self, seconds: float | None) -> Deadline:
-        return Deadline(self._settings.deadline if seconds is None else seconds)
+        given = self._settings.deadline if seconds is None else seconds
+        return Deadline(self._chosen("deadline", given))
 
 
 def user() -> str:

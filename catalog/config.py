@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from catalog.files.opening import Files, OpenFile
 from catalog.table.layout import DEFAULT_SEGMENT_BUCKETS
+
+DEFAULT_DEADLINE = 120.0
 
 
 @dataclass(frozen=True)
@@ -14,7 +18,7 @@ class Settings:
 
     Attributes:
         deadline: seconds that a call may wait for others before it gives up; the running of its
-            own commit does not count.
+            own commit does not count. If it is not given, what the catalog has stored, or 120.
         segment_buckets: partitions for segments, used when the catalog is created. Writers of
             datasources in different buckets never wait for each other.
         file_lock: hold an operating-system lock on local disk. Without it two processes damage
@@ -24,10 +28,16 @@ class Settings:
         announcements: the folder in which streaming jobs announce the schemas of open segments; by
             default beside the table. A catalog in a metastore schema has no such place and needs
             one, such as a volume path.
+        given: settings by name, such as `cleanup.grace`, that hold over what the catalog has
+            stored for as long as it is open.
+        fallback: settings by name that hold where the catalog has stored nothing, as long as no
+            configuration file was taken over.
     """
 
-    deadline: float = 120.0
+    deadline: float | None = None
     segment_buckets: int = DEFAULT_SEGMENT_BUCKETS
     file_lock: bool = True
     open_file: OpenFile = field(default_factory=Files)
     announcements: str | None = None
+    given: Mapping[str, Any] = field(default_factory=dict)
+    fallback: Mapping[str, Any] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from catalog.backfill.backfiller import DEFAULT_BATCH, Backfiller
+from catalog.backfill.backfiller import Backfiller
 from catalog.backfill.report import BackfillReport
 from catalog.backfill.search import Search
 from catalog.caching import Caching
@@ -54,7 +54,7 @@ class Discovery(Caching):
         format: str | None = None,
         remove_missing: bool = False,
         replace_changed: bool = False,
-        batch: int = DEFAULT_BATCH,
+        batch: int | None = None,
         dry_run: bool = False,
         actor: str | None = None,
         reason: str = "",
@@ -77,7 +77,8 @@ class Discovery(Caching):
             remove_missing: drop segments that the pattern fits and whose files are gone.
             replace_changed: publish files anew that are not what was published; they are only
                 reported otherwise.
-            batch: how many files go into one commit.
+            batch: how many files go into one commit; if not given, the setting
+                publish_files.batch.
             dry_run: only list and compare.
             actor: who publishes.
             reason: why.
@@ -93,7 +94,7 @@ class Discovery(Caching):
             None if format is None else chosen(Format, "format", format),
             remove_missing,
             replace_changed,
-            check_positive("batch", batch),
+            check_positive("batch", self._chosen("publish_files.batch", batch)),
             dry_run,
         )
         caller = self._caller(actor, reason)
@@ -122,7 +123,7 @@ class Discovery(Caching):
         datasources: Sequence[str] | None = None,
         format: str | None = None,
         retry_quarantined: bool = False,
-        batch: int = DEFAULT_BATCH,
+        batch: int | None = None,
         dry_run: bool = False,
         actor: str | None = None,
         reason: str = "",
@@ -141,7 +142,7 @@ class Discovery(Caching):
             datasources: only in these.
             format: the format of locations that do not say theirs.
             retry_quarantined: try those in quarantine again now.
-            batch: how many segments go into one commit.
+            batch: how many segments go into one commit; if not given, the setting backfill.batch.
             dry_run: only count.
             actor: who runs it.
             reason: why.
@@ -164,7 +165,8 @@ class Discovery(Caching):
             None if format is None else chosen(Format, "format", format),
         )
         most = None if limit is None else check_positive("limit", limit)
-        return backfiller.run(most, check_positive("batch", batch), dry_run)
+        size = check_positive("batch", self._chosen("backfill.batch", batch))
+        return backfiller.run(most, size, dry_run)
 
     def _described(self, places: Sequence[Place]) -> list[Footer | str]:
         """What the data at some places says of itself, asked in the user's session."""

@@ -82,6 +82,12 @@ class InvalidEpoch(InvalidInput):
     condition = "INVALID_EPOCH"
 
 
+class InvalidSetting(InvalidInput):
+    """There is no such setting, or it cannot have this value."""
+
+    condition = "INVALID_SETTING"
+
+
 class InvalidLocation(InvalidInput):
     """A catalog location is neither a path nor a schema name."""
 

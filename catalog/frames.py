@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from catalog.errors import InvalidInput, VersionNotFound
-from catalog.table import functions, views
+from catalog.table import audit_views, functions, views
+from catalog.table.audit import AUDIT, AuditLog
 from catalog.table.location import Location
 from catalog.table.runs import RUNS, RunLog
 from catalog.table.store import Store
@@ -34,6 +35,7 @@ class Frames(ABC):
     _spark: SparkSession
     _store: Store
     _run_log: RunLog
+    _audit_log: AuditLog
 
     @property
     @abstractmethod
@@ -43,22 +45,9 @@ class Frames(ABC):
     @abstractmethod
     def _check_writable(self) -> None: ...
 
-    def history(self, limit: int = 20) -> DataFrame:
-        """The newest commits: version, time, verb, actors and reasons of the callers, commit id."""
-        callers = (
-            "from_json(get_json_object(userMetadata, '$.callers'), "
-            "'ARRAY<STRUCT<actor: STRING, reason: STRING, run: STRING>>')"
-        )
-        bound = f" LIMIT {int(limit)}"
-        return self._spark.sql(f"DESCRIBE HISTORY {self._store.relation}{bound}").selectExpr(
-            "version",
-            "timestamp",
-            "coalesce(get_json_object(userMetadata, '$.verb'), lower(operation)) AS verb",
-            f"{callers}.actor AS actors",
-            f"{callers}.reason AS reasons",
-            f"array_distinct(filter({callers}.run, r -> r IS NOT NULL)) AS runs",
-            "get_json_object(userMetadata, '$.commit') AS commit_id",
-        )
+    @abstractmethod
+    def _chosen(self, name: str, given: Any) -> Any:
+        """What a call was given, or else what the setting of this name says."""
 
     def changes(self, after: int, until: int | None = None) -> DataFrame:
         """What was added, removed and changed after one version, up to another or the newest.
@@ -175,6 +164,10 @@ class Frames(ABC):
         if self.location.path is not None and self._run_log.exists():
             self._run_log.frame(self._spark).createOrReplaceTempView(prefix + RUNS)
             made.append(prefix + RUNS)
+        if self.location.path is not None and self._audit_log.exists():
+            self._audit_log.frame(self._spark).createOrReplaceTempView(prefix + AUDIT)
+            made.append(prefix + AUDIT)
+        made.append(audit_views.create_changes(self._spark, self._audit_log, prefix))
         return made
 
     def create_functions(self, prefix: str = "") -> list[str]:

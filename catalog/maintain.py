@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from math import ceil
 from typing import TYPE_CHECKING
 
+from catalog.audit.roller import RollReport
 from catalog.errand import Errand
 from catalog.errors import InvalidInput, RetentionTooShort
 from catalog.progress import Step
@@ -87,6 +88,7 @@ class MaintainReport:
     vacuumed: tuple[Vacuumed, ...]
     dry_run: bool = False
     retries: int = 0
+    audit: RollReport | None = None
 
 
 def plan_compactions(
@@ -165,8 +167,9 @@ class Maintainer:
         optimize: bool,
         vacuum: bool,
         dry_run: bool,
+        roll: Callable[[], RollReport] | None = None,
     ) -> MaintainReport:
-        """Compacts, sets the retention, vacuums the table and those beside it; or only says so."""
+        """Compacts, rolls the history, sets the retention and vacuums; or only says so."""
         compacted: list[Compaction] = []
         vacuumed: list[Vacuumed] = []
         todo = plan_compactions(self._partitions()) if optimize else []
@@ -179,6 +182,9 @@ class Maintainer:
         if optimize and not dry_run:
             for writer in beside:
                 self._commit(writer, "optimize", _optimize(writer))
+        # Before the retention is shorter and before files go: what the audit lacks then is lost.
+        rolled = roll() if roll is not None else None
+        self._errand.surroundings.at("maintain.rolled")
         if vacuum and not dry_run:
             self._set_retention(retention)
         for number, writer in enumerate(tables, len(todo)):
@@ -192,7 +198,8 @@ class Maintainer:
             tuple(compacted),
             tuple(vacuumed),
             dry_run,
-            self._retries,
+            self._retries + (rolled.retries if rolled else 0),
+            rolled,
         )
 
     def _partitions(self) -> list[Filled]:

@@ -43,6 +43,7 @@ class Kind(StrEnum):
     EPOCH = "epoch"
     # One row that every change of objects touches, so that nobody misses a link.
     GUARD = "guard"
+    SETTING = "setting"
 
 
 class State(StrEnum):
@@ -278,11 +279,12 @@ def _check_interval(starts_at: Any, ends_at: Any, segment_id: str) -> None:
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asked for a change, why and in which run, as it stands in the commit's user metadata."""
+    """Who asked for a change, why, in which run and session, as the commit's user metadata says."""
 
     actor: str
     reason: str = ""
     run_id: str = ""
+    session: str = ""
     figures: Mapping[str, int | str] = field(default_factory=dict)
 
     def counting(self, **figures: int | str) -> Caller:
@@ -290,9 +292,10 @@ class Caller:
         return replace(self, figures=figures)
 
     def told(self) -> dict[str, Any]:
-        """What the metadata says of the caller; the run only where there is one."""
-        run = {"run": self.run_id} if self.run_id else {}
-        return {"actor": self.actor, "reason": self.reason, **run, **self.figures}
+        """What the metadata says of the caller; run and session only where there is one."""
+        given = {"run": self.run_id, "session": self.session}
+        known = {name: text for name, text in given.items() if text}
+        return {"actor": self.actor, "reason": self.reason, **known, **self.figures}
 
 
 @dataclass(frozen=True)

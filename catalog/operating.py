@@ -14,12 +14,10 @@ from catalog.operations.committing import Request
 from catalog.operations.counters import Counters, OperationMetrics
 from catalog.operations.decision import Decision
 from catalog.operations.operation import Operation
-from catalog.operations.recovery import DEFAULT_KEEP, RecoverReport, Recovery
+from catalog.operations.recovery import RecoverReport, Recovery
 from catalog.operations.service import Operations
 from catalog.progress import Progress, silent
 from catalog.table.queue import CommitQueue
-
-DEFAULT_LEASE = timedelta(hours=1)
 
 
 class Operating(Discovery):
@@ -45,7 +43,7 @@ class Operating(Discovery):
         name: str | None = None,
         *,
         parts: int | None = None,
-        lease: timedelta = DEFAULT_LEASE,
+        lease: timedelta | None = None,
         id: str | None = None,
         actor: str | None = None,
         reason: str = "",
@@ -59,7 +57,7 @@ class Operating(Discovery):
             name: what it is, for people.
             parts: how many parts it has; if that is not known yet, call `seal` when it is.
             lease: how long its owner is waited for, unless it is renewed. After that a recovery may
-                abort it.
+                abort it. If not given, the setting operation.lease.
             id: its id, if it should not be a random one. Opening it again gives the same operation.
             actor: who owns it.
             reason: why.
@@ -72,6 +70,7 @@ class Operating(Discovery):
         if not check_actor("name", name):
             raise InvalidInput("The name of an operation must not be empty.", name=name)
         self._check_writable()
+        lease = self._chosen("operation.lease", lease)
         return self._operations.open(name, parts, lease, id, self._asking(actor, reason, deadline))
 
     def publish_pending(
@@ -135,7 +134,7 @@ class Operating(Discovery):
     def recover(
         self,
         *,
-        keep: timedelta = DEFAULT_KEEP,
+        keep: timedelta | None = None,
         dry_run: bool = False,
         actor: str | None = None,
         reason: str = "",
@@ -145,13 +144,15 @@ class Operating(Discovery):
         """Aborts operations whose owners left them, and removes what decided ones have staged.
 
         Args:
-            keep: how long it stays known what became of an operation.
+            keep: how long it stays known what became of an operation; if not given, the setting
+                recover.keep.
             dry_run: only say what would be done.
             actor: who recovers.
             reason: why.
             deadline: seconds to wait for others before giving up.
             progress: is told of each step.
         """
+        keep = self._chosen("recover.keep", keep)
         if keep < timedelta(0):
             raise InvalidInput(f"keep must not be negative, not {keep!r}.", keep=keep)
         if not dry_run:

@@ -1,4 +1,4 @@
-"""Where a setting comes from: an option, the environment, a file, or Spark's configuration."""
+"""What a run is told: by options, the environment, a file, or Spark's configuration."""
 
 from __future__ import annotations
 
@@ -6,15 +6,21 @@ import difflib
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from catalog.errors import InvalidInput
+from catalog.settings.known import BY_NAME, FILE, checked
 
 FILE_VARIABLE = "STRATA_CONFIG"
 FILES = (Path("strata.toml"), Path("~/.config/strata/config.toml"))
 SPARK_LOCATION = "spark.strata.location"
 SPARK_ACTOR = "spark.strata.actor"
+SPARK_SESSION = "spark.strata.session"
+# The part of a file that is about the catalog, not about where it is and who asks.
+SETTINGS = "settings"
+NAMES = ("location", "actor", "remote", "properties_file", "session")
 
 
 @dataclass(frozen=True)
@@ -26,24 +32,45 @@ class Choices:
         actor: who changes are recorded for.
         remote: a Spark Connect server, `sc://host:port`.
         properties_file: Spark settings for a session that the shell starts itself.
+        session: whoever's session it is, recorded beside the actor.
+        given: settings of the catalog that the environment says; they win over stored ones.
+        fallback: settings of the catalog that a file says; stored ones win over them.
+        file: that file.
     """
 
     location: str | None = None
     actor: str | None = None
     remote: str | None = None
     properties_file: str | None = None
+    session: str | None = None
+    given: Mapping[str, Any] = field(default_factory=dict)
+    fallback: Mapping[str, Any] = field(default_factory=dict)
+    file: str | None = None
 
     def over(self, other: Choices) -> Choices:
         """These choices, and another's where these say nothing."""
-        return Choices(*(getattr(self, name) or getattr(other, name) for name in NAMES))
-
-
-NAMES = tuple(field.name for field in fields(Choices))
+        texts: dict[str, Any] = {n: getattr(self, n) or getattr(other, n) for n in NAMES}
+        return Choices(
+            **texts,
+            given={**other.given, **self.given},
+            fallback={**other.fallback, **self.fallback},
+            file=self.file or other.file,
+        )
 
 
 def from_environment(environment: Mapping[str, str]) -> Choices:
-    """`STRATA_LOCATION`, `STRATA_ACTOR` and so on."""
-    return Choices(**{name: environment.get(f"STRATA_{name.upper()}") or None for name in NAMES})
+    """`STRATA_LOCATION`, `STRATA_ACTOR` and so on; `STRATA_CLEANUP_GRACE` is `cleanup.grace`."""
+    texts: dict[str, Any] = {name: environment.get(_variable(name)) or None for name in NAMES}
+    said = {
+        name: environment[_variable(name)]
+        for name in BY_NAME
+        if name != FILE and environment.get(_variable(name))
+    }
+    return Choices(**texts, given=checked(said))
+
+
+def _variable(name: str) -> str:
+    return f"STRATA_{name.upper().replace('.', '_')}"
 
 
 def from_file(given: str | None, environment: Mapping[str, str] = os.environ) -> Choices:
@@ -80,10 +107,12 @@ def read_file(file: Path) -> Choices:
         raise InvalidInput(f"{file} is not a TOML file: {error}.", file=str(file)) from error
     except OSError as error:
         raise InvalidInput(f"{file} cannot be read: {error}.", file=str(file)) from error
+    said = checked(_flat(document.pop(SETTINGS, {}), file))
     for name, value in document.items():
         if name not in NAMES:
             near = difflib.get_close_matches(name, NAMES, 1)
-            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(NAMES)}."
+            known = ", ".join((*NAMES, SETTINGS))
+            hint = f"did you mean {near[0]}?" if near else f"known are {known}."
             raise InvalidInput(f"{file} has {name!r}: {hint}", file=str(file), name=name)
         if not isinstance(value, str) or not value:
             raise InvalidInput(
@@ -91,4 +120,18 @@ def read_file(file: Path) -> Choices:
                 file=str(file),
                 name=name,
             )
-    return Choices(**document)
+    return Choices(**document, fallback=said, file=str(file.absolute()) if said else None)
+
+
+def _flat(document: Any, file: Path, above: str = "") -> dict[str, Any]:
+    """The settings of a file by their whole names: `[settings.cleanup]` and `grace = "7d"`."""
+    if not isinstance(document, dict):
+        raise InvalidInput(
+            f"{SETTINGS} in {file} must be a table, such as [{SETTINGS}] with lines below it.",
+            file=str(file),
+        )
+    found: dict[str, Any] = {}
+    for name, value in document.items():
+        whole = f"{above}{name}"
+        found |= _flat(value, file, f"{whole}.") if isinstance(value, dict) else {whole: value}
+    return found

@@ -9,10 +9,9 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import NoReturn
 
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-LONGEST = timedelta(days=36_500)
+from catalog.durations import parse_duration
+
 LIMIT = 100
-_TIME = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 
 
 class Parser(argparse.ArgumentParser):
@@ -52,20 +51,10 @@ def suggestion(message: str, words: Iterable[str]) -> str | None:
 
 def duration(text: str) -> timedelta:
     """`90s`, `30m`, `12h`, `7d`, `2w`, several of them in a row, or `0`."""
-    if text == "0":
-        return timedelta(0)
-    parts = _TIME.findall(text)
-    if not parts or _TIME.sub("", text):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a time such as 90s, 30m, 12h, 7d or 1d12h"
-        )
     try:
-        found = sum((timedelta(**{_UNITS[unit]: float(n)}) for n, unit in parts), timedelta())
-    except OverflowError:
-        found = timedelta.max
-    if found > LONGEST:
-        raise argparse.ArgumentTypeError(f"{text!r} is more than {LONGEST.days} days")
-    return found
+        return parse_duration(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def moment(text: str) -> datetime:
@@ -82,6 +71,16 @@ def moment(text: str) -> datetime:
 def as_of(text: str) -> int | datetime:
     """A version, or a time."""
     return int(text) if text.isdecimal() else moment(text)
+
+
+def window_end(text: str) -> int | datetime | timedelta:
+    """A version, a time, or a time before now such as 7d."""
+    if text.isdecimal():
+        return int(text)
+    try:
+        return parse_duration(text)
+    except ValueError:
+        return moment(text)
 
 
 def positive(text: str) -> int:

@@ -102,6 +102,9 @@ def _add_common(parser: ArgumentParser, command: Command) -> None:
         )
         common.add_argument("--actor", help="who this is done for (default: the user)")
         common.add_argument(
+            "--session", help="in whose session, such as a token; it is recorded with the actor"
+        )
+        common.add_argument(
             "--record",
             action=BooleanOptionalAction,
             help="record the run in the runs table, which needs write access "

@@ -20,13 +20,21 @@ from typing import TYPE_CHECKING, Any
 from catalog.catalog import Catalog, user
 from catalog.cli import metrics
 from catalog.cli.answer import Answer
-from catalog.cli.choices import SPARK_ACTOR, SPARK_LOCATION, Choices, no_location
+from catalog.cli.choices import (
+    SPARK_ACTOR,
+    SPARK_LOCATION,
+    SPARK_SESSION,
+    Choices,
+    no_location,
+)
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.exits import Exit, exit_of
 from catalog.cli.output import Face, face
 from catalog.cli.recorder import Recorder
 from catalog.cli.showing import showing
+from catalog.config import Settings
 from catalog.progress import Progress, Step
+from catalog.settings.known import FILE
 from catalog.table.runs import Run
 
 if TYPE_CHECKING:
@@ -139,12 +147,23 @@ class _Begun:
             create=access is Access.CREATE,
             actor=actor,
             run_id=self._run_id,
+            session=choices.session or "",
+            settings=Settings(given=choices.given, fallback=choices.fallback),
         )
+        self._adopt(self._catalog, choices)
         if self._recorded:
             now = datetime.now(UTC)
             run = Run(self._run_id, self._command.name, told(self._arguments), actor, now, now)
             self._recorder = Recorder(self._catalog, run)
             self._recorder.begin()
+
+    def _adopt(self, catalog: Catalog, choices: Choices) -> None:
+        """Takes over the settings of the file, if nobody has and this run may write."""
+        writes = self._command.access in (Access.WRITE, Access.CREATE) and not self._dry_run
+        if choices.file is None or not writes or catalog.get_setting(FILE) is not None:
+            return
+        catalog.adopt_settings(choices.fallback, choices.file, reason="the first that wrote")
+        catalog.reload_settings()
 
     def _close(self) -> None:
         if self._catalog is not None:
@@ -193,6 +212,7 @@ def from_spark(spark: SparkSession) -> Choices:
     return Choices(
         location=spark.conf.get(SPARK_LOCATION, None) or None,
         actor=spark.conf.get(SPARK_ACTOR, None) or None,
+        session=spark.conf.get(SPARK_SESSION, None) or None,
     )
 
 

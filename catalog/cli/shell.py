@@ -63,5 +63,6 @@ def choices_of(arguments: Namespace) -> Choices:
         actor=getattr(arguments, "actor", None),
         remote=getattr(arguments, "remote", None),
         properties_file=getattr(arguments, "properties_file", None),
+        session=getattr(arguments, "session", None),
     )
     return given.over(from_environment(os.environ)).over(from_file(arguments.config, os.environ))

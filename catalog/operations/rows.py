@@ -14,6 +14,8 @@ from catalog.table.layout import OPERATION_BUCKETS, bucket_of
 
 ABSENT = "absent"
 AFTER = "after"
+# How long the owner of an operation is waited for.
+DEFAULT_LEASE = timedelta(hours=1)
 STABLE = "stable"
 EPOCH_BUCKET = 0
 OBJECT_BUCKET = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -48,7 +48,7 @@ class FramePublisher:
     """Stages a frame, checks it there, merges it and clears it away.
 
     `commits` is the queue of the catalog's commits. Staging has one of its own: a long write must
-    not hold up small publishes. `patience` is how many seconds clearing away may wait for others.
+    not hold up small publishes. `patience` is how long clearing away may wait for others.
     """
 
     def __init__(
@@ -57,8 +57,8 @@ class FramePublisher:
         staging: Staging,
         commits: CommitQueue,
         buckets: int,
-        patience: float,
         terms: KnownTerms,
+        patience: Callable[[], Deadline],
         surroundings: Surroundings,
     ) -> None:
         self._writer = writer
@@ -134,7 +134,7 @@ class FramePublisher:
         self._stagings.alone(lambda: self._staging.sweep(deadline), deadline)
 
     def _discard(self, name: str) -> None:
-        patience = Deadline(self._patience)
+        patience = self._patience()
         try:
             self._stagings.alone(lambda: self._staging.discard(name, patience), patience)
         except Exception as error:

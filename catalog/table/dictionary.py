@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from catalog.table import layout, runs
+from catalog.table import audit, layout, runs
+from catalog.table.audit_views import CHANGES
 from catalog.table.functions import FUNCTIONS, Function
 from catalog.table.layout import ColumnSpec
 from catalog.table.platform_views import PLATFORM_VIEWS
@@ -74,7 +75,6 @@ TYPES = {
     "current_version": "INT",
     "last_breaking": "INT",
     "dropped": "MAP<STRING, STRUCT<type: STRING, since: INT>>",
-    "version": "INT",
     "compatible": "BOOLEAN",
     "breaking": "BOOLEAN",
     "reasons": "ARRAY<STRING>",
@@ -103,6 +103,12 @@ TYPES = {
     "max_rows": "BIGINT",
     "max_bytes": "BIGINT",
     "max_columns": "BIGINT",
+    "value": "STRING",
+    "version": "BIGINT",
+    "rolled": "BOOLEAN",
+    "verb": "STRING",
+    "actors": "ARRAY<STRING>",
+    **{column.name: column.type for column in audit.CHANGE_COLUMNS},
 }
 
 _KEYS = {
@@ -123,6 +129,8 @@ _KEYS = {
     "claims": ("target", "key", "operation_id", "part"),
     "stable_epoch": ("epoch",),
     "contracts": ("datasource",),
+    "settings": ("name",),
+    "changes": ("version", "kind", "key", "target", "operation", "part"),
 }
 
 RELATIONS = (
@@ -155,6 +163,9 @@ RELATIONS = (
     Relation("entries", "||..o|", "claims", "kind is staged"),
     Relation("entries", "|o..||", "stable_epoch", "kind is epoch"),
     Relation("entries", "||..o|", "contracts", "kind is datasource"),
+    Relation("entries", "||..o|", "settings", "kind is setting"),
+    Relation("entries", "||..o{", "changes", "was changed"),
+    Relation("audit", "||..||", "changes", "is, if it is rolled and of a key"),
     Relation("runs", "|o..o{", "entries", "commits"),
 )
 
@@ -162,7 +173,7 @@ RELATIONS = (
 def entities() -> tuple[Entity, ...]:
     """The views in the order in which they are made, then the tables."""
     return (
-        *(_entity(view) for view in VIEWS),
+        *(_entity(view) for view in (*VIEWS, CHANGES)),
         Entity(
             ENTRIES,
             "The table behind the views: schemas, retired schemas, segments, named schemas and "
@@ -171,6 +182,13 @@ def entities() -> tuple[Entity, ...]:
             layout.COLUMNS,
             # The last three tell staged changes of one row apart.
             ("kind", "key", "target", "operation", "part"),
+        ),
+        Entity(
+            audit.AUDIT,
+            "Commits and changed keys that were rolled out of the log, and gaps, one row each; the "
+            "table is there once the history was rolled",
+            audit.COLUMNS,
+            ("version", "record", "kind", "key", "target", "operation", "part"),
         ),
         Entity(
             runs.RUNS,

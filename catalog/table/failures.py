@@ -12,6 +12,12 @@ _CONFLICT_CLASS = re.compile(
     r"\b(Concurrent(Append|DeleteRead|DeleteDelete|Transaction|Write)"
     r"|MetadataChanged|ProtocolChanged)Exception"
 )
+# Delta's own words for what is past the retention, and Spark's for files that are not there.
+_GONE = re.compile(
+    r"DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND|DELTA_(VERSION|LOG_FILE)_NOT_FOUND|"
+    r"DELTA_CHANGE_DATA_FILE_NOT_FOUND|DELTA_MISSING_CHANGE_DATA|FILE_NOT_EXIST|"
+    r"FileNotFoundException"
+)
 _MARK = re.compile(r"strata:(\w+):(.*):strata", re.DOTALL)
 _LOST = (
     "Py4JNetworkError",
@@ -72,6 +78,11 @@ def classify(error: BaseException) -> Failure:
     if _CONFLICT_CLASS.search(text) or _CONFLICT.search(text[:200]):
         return Failure.CONFLICT
     return Failure.CANCELLED if "[SPARK_JOB_CANCELLED]" in text else Failure.REFUSED
+
+
+def is_gone(error: BaseException) -> bool:
+    """Whether the past can no longer be read, rather than not just now."""
+    return bool(_GONE.search(condition_of(error)) or _GONE.search(str(error)))
 
 
 def _is_lost(error: BaseException) -> bool:

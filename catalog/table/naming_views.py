@@ -42,7 +42,7 @@ NAMING_VIEWS = (
         "schema_versions",
         "Versions of named schemas, one row each; they never change",
         "SELECT substring_index(v.key, '/', 1) AS name, "
-        "CAST(substring_index(v.key, '/', -1) AS INT) AS version, v.fingerprint, "
+        "CAST(substring_index(v.key, '/', -1) AS BIGINT) AS version, v.fingerprint, "
         "get_json_object(d.payload, '$.ddl') AS ddl, v.said.compatible, "
         f"NOT v.said.compatible AS breaking, {_REASONS} AS reasons, v.said.forced, v.said.base, "
         "v.said.merged, v.said.note, v.published_at AS registered_at, "

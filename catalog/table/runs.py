@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 import json
-import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
 from catalog.model import Caller
-from catalog.table.layout import TABLE_PROPERTY, ColumnSpec, properties_sql
-from catalog.table.location import Location, literal
-from catalog.table.lock import TableLock
-from catalog.table.opening import create_table, ours_exists
-from catalog.table.session import Tuning, release
+from catalog.table.beside import Beside, ddl
+from catalog.table.layout import ColumnSpec
+from catalog.table.location import literal
 from catalog.table.statements import Statement
-from catalog.table.store import Store
-from catalog.table.writer import Writer
-from catalog.waiting import Deadline, Surroundings
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-log = logging.getLogger(__name__)
+from catalog.waiting import Deadline
 
 RUNS = "runs"
 
@@ -49,16 +37,11 @@ COLUMNS = (
     ColumnSpec("error_condition", "STRING", "Stable name of the error that ended it"),
     ColumnSpec("error_message", "STRING", "What the error said"),
 )
-DDL = ", ".join(f"{column.name} {column.type}" for column in COLUMNS)
+DDL = ddl(COLUMNS)
 # By name: a later release may have added columns to the table.
 _NAMES = ", ".join(column.name for column in COLUMNS)
 _VALUES = ", ".join(f"s.{column.name}" for column in COLUMNS)
 _SET = ", ".join(f"{column.name} = s.{column.name}" for column in COLUMNS)
-_PROPERTIES = {
-    TABLE_PROPERTY: RUNS,
-    "delta.checkpointInterval": "100",
-    "delta.dataSkippingStatsColumns": "run_id,started_at",
-}
 
 
 class Status(StrEnum):
@@ -102,52 +85,20 @@ class Run:
         return tuple(values[column.name] for column in COLUMNS)
 
 
-class RunLog:
+class RunLog(Beside):
     """Records runs, and shows what was recorded. The table is made by the first record."""
 
-    def __init__(
-        self,
-        open_session: Callable[[], SparkSession],
-        location: Location,
-        entries: Path | None,
-        surroundings: Surroundings,
-        tuning: Tuning,
-    ) -> None:
-        self._open_session = open_session
-        self._location = location
-        self._lock = TableLock.beside(None if entries is None else entries.parent / RUNS)
-        self._surroundings = surroundings
-        self._tuning = tuning
-        self._known = False
-
-    @cached_property
-    def _session(self) -> SparkSession:
-        return self._open_session()
-
-    @cached_property
-    def store(self) -> Store:
-        """The table as it is read."""
-        return Store(self._session, self._location, RUNS)
-
-    @cached_property
-    def writer(self) -> Writer:
-        """The one way to write the table."""
-        return Writer(self.store, self._lock, self._surroundings, self._tuning)
-
-    def close(self) -> None:
-        """Ends the session, if there was need of one."""
-        if "_session" in self.__dict__:
-            release(self._session)
-
-    def exists(self) -> bool:
-        """Whether anything was recorded yet."""
-        self._known = self._known or ours_exists(self._session, self.store.relation, RUNS)
-        return self._known
+    name = RUNS
+    comment = "Runs of jobs on the Strata catalog, one row each"
+    columns = COLUMNS
+    properties: ClassVar = {
+        "delta.checkpointInterval": "100",
+        "delta.dataSkippingStatsColumns": "run_id,started_at",
+    }
 
     def record(self, run: Run, deadline: Deadline) -> None:
         """Writes the run's row, in place of the one that it had."""
-        if not self.exists():
-            self._create(deadline)
+        self.make(deadline)
         source = self._session.createDataFrame([run.row()], DDL)
         # The same statement for the first record and for the last: whichever gets through
         # leaves the row as it is known then.
@@ -167,20 +118,3 @@ class RunLog:
             lambda: [Caller(run.actor, run_id=run.run_id)],
             deadline,
         )
-
-    def _create(self, deadline: Deadline) -> None:
-        columns = ", ".join(f"{c.name} {c.type} COMMENT {literal(c.comment)}" for c in COLUMNS)
-        with self._lock.held(deadline), deadline.not_counting():
-            create_table(
-                self._session,
-                f"CREATE TABLE IF NOT EXISTS {self.store.relation} ({columns}) USING DELTA "
-                "COMMENT 'Runs of jobs on the Strata catalog, one row each' "
-                f"TBLPROPERTIES ({properties_sql(_PROPERTIES)})",
-                self.store.relation,
-            )
-
-    def frame(self, spark: SparkSession) -> DataFrame:
-        """All recorded runs; none if nothing was recorded yet."""
-        if not self.exists():
-            return spark.createDataFrame([], DDL)
-        return spark.sql(f"SELECT * FROM {self.store.relation}")

@@ -70,7 +70,7 @@ def _bucket(buckets: int) -> str:
         f"WHEN kind = 'staged' THEN {staged} "
         f"WHEN kind IN ('operation', 'part') THEN {by_operation} "
         f"WHEN kind IN ('named', 'version') THEN {by_name} "
-        "WHEN kind IN ('object', 'epoch', 'guard') THEN 0 ELSE bucket END"
+        "WHEN kind IN ('object', 'epoch', 'guard', 'setting') THEN 0 ELSE bucket END"
     )
 
 

@@ -99,6 +99,11 @@ def stable(epoch: int) -> Row:
     return {"kind": "epoch", "bucket": 0, "key": "stable", "payload": json.dumps({"stable": epoch})}
 
 
+def setting(name: str, value: Any) -> Row:
+    """A stored setting."""
+    return {"kind": "setting", "bucket": 0, "key": name, "payload": json.dumps(value)}
+
+
 def stored(
     key: str,
     revision: int = 1,

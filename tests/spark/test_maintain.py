@@ -146,4 +146,6 @@ def test_a_catalog_in_a_metastore_is_maintained_with_its_runs(
         report = catalog.maintain()
         assert [(c.before, c.after) for c in report.compacted] == [(5, 1)]
         assert [v.table for v in report.vacuumed] == ["entries", "runs"]
+        assert report.audit is not None
+        assert catalog.maintain().vacuumed[2].table == "audit"
         assert catalog.verify().ok

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from catalog import Catalog, Segment
 from catalog.schema import Schema
+from catalog.table.audit_views import CHANGES
 from catalog.table.dictionary import RELATIONS, dictionary, entities, rewritten
 from catalog.table.functions import FUNCTIONS, create_functions
 from catalog.table.runs import Run, Status
@@ -129,6 +130,7 @@ def prepare(spark: SparkSession, location: str) -> None:
         prepared.stable(2),
         *prepared.named("order", *map(fingerprint, (ORDER, NOTED, ROUGH)), breaking=3),
         *prepared.named("click", fingerprint(CLICK)),
+        prepared.setting("cleanup.grace", "7d"),
     )
 
 
@@ -193,12 +195,14 @@ def here(text: str, catalog: Catalog) -> str:
 def page(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Filled]:
     catalog = fill(spark, str(tmp_path_factory.mktemp("page") / "meta"))
     record_runs(catalog)
+    catalog.roll_audit()
     names: dict[str, Any] = {"spark": spark, "catalog": catalog}
     for number, snippet in enumerate(SNIPPETS):
         exec(compile(here(snippet, catalog), f"sql.md snippet {number + 1}", "exec"), names)
     yield Filled(spark, catalog, names)
     names["duck"].close()
-    for view in (*(view.name for view in VIEWS), "runs", "segments_3", "history"):
+    views = (view.name for view in (*VIEWS, CHANGES))
+    for view in (*views, "runs", "audit", "segments_3", "history"):
         spark.catalog.dropTempView(view)
     for function in FUNCTIONS:
         spark.sql(f"DROP TEMPORARY FUNCTION {function.name}")
@@ -362,6 +366,15 @@ def test_queries_on_history_say_who_and_why(page: Filled) -> None:
         ("orders/2024-01-01", 1, ["ann"]),
         ("orders/2024-01-02", 1, ["ann"]),
     ]
+
+
+def test_queries_on_changes_and_settings_say_what_happened_to_a_key(page: Filled) -> None:
+    happened = page.run("What happened to a segment, also past the log")
+    assert [(row[0], *row[2:5]) for row in happened] == [
+        (1, "publish", ["ann"], "insert"),
+        (4, "publish", ["nightly-load"], "update"),
+    ]
+    assert page.run("Settings that are stored")[0][:2] == ("cleanup.grace", '"7d"')
 
 
 def test_queries_on_tidying_find_what_is_in_the_way(page: Filled) -> None:

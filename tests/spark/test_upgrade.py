@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from catalog import Catalog
 from catalog.errors import LayoutTooNew, ReadOnly, UpgradeNeeded
+from catalog.table.audit_views import CHANGES
 from catalog.table.layout import ENTRY_COLUMNS, LAYOUT, ColumnSpec, Layout, Step
 from catalog.table.platform_views import PLATFORM_VIEWS
 from catalog.table.views import VIEWS
@@ -102,14 +103,15 @@ def test_a_catalog_of_layout_1_is_read_as_it_is(
     assert first.cache().poll().after == 1
     assert (first.stats().rows, first.stats().orphans, first.stats().objects) == (6, 1, 0)
     for view in VIEWS:
-        if view.name != "stable_epoch" and view not in PLATFORM_VIEWS:
+        if view.name not in ("stable_epoch", "settings") and view not in PLATFORM_VIEWS:
             frame = getattr(first, view.name)()
             assert frame.columns == list(view.columns), view.name
             empty = view.name in OF_OPERATIONS | {"objects", "object_links", "contracts"}
             assert frame.isEmpty() == (empty or view.name in NOT_THERE), view.name
     assert first.verify().ok
     made = first.create_views("old_")
-    assert set(made) == {f"old_{view.name}" for view in VIEWS if view.name not in OF_OPERATIONS}
+    shown = [view.name for view in (*VIEWS, CHANGES) if view.name not in OF_OPERATIONS]
+    assert set(made) == {f"old_{name}" for name in shown}
     assert [row[0] for row in spark.sql("SELECT epoch FROM old_stable_epoch").collect()] == [0]
     assert sum(spark.table(name).count() for name in made) > 0
     for name in made:
@@ -151,7 +153,7 @@ def test_a_catalog_of_layout_1_is_upgraded_and_then_holds_operations(
     assert catalog.claims(as_of=1).isEmpty()
     assert first.operations().count() == 1  # opened before the upgrade, and reads on
     made = catalog.create_views("new_")
-    assert set(made) == {f"new_{view.name}" for view in VIEWS}
+    assert set(made) == {f"new_{view.name}" for view in (*VIEWS, CHANGES)}
     assert [row["epoch"] for row in spark.table("new_stable_epoch").collect()] == [3]
     assert spark.table("new_claims").count() == 1
     for name in made:
@@ -171,10 +173,10 @@ def test_the_views_of_a_schema_come_with_the_upgrade(spark: SparkSession, schema
     Catalog.open(spark, schema_name, layout=FIRST).close()
     with Catalog.open(spark, schema_name) as catalog:
         shown = {row["viewName"] for row in spark.sql(f"SHOW VIEWS IN {schema_name}").collect()}
-        assert shown == {view.name for view in VIEWS} - OF_OPERATIONS
+        assert shown == {view.name for view in (*VIEWS, CHANGES)} - OF_OPERATIONS
         with pytest.raises(UpgradeNeeded):
             catalog.create_views()
         catalog.upgrade()
         shown = {row["viewName"] for row in spark.sql(f"SHOW VIEWS IN {schema_name}").collect()}
-        assert shown == {view.name for view in VIEWS}
+        assert shown == {view.name for view in (*VIEWS, CHANGES)}
         assert spark.table(f"{schema_name}.operations").count() == 0

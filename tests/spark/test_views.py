@@ -14,6 +14,7 @@ from pyspark.sql import Row, SparkSession
 from catalog import Catalog
 from catalog.errors import InvalidInput, VersionNotFound
 from catalog.schema import Schema
+from catalog.table.audit_views import CHANGES
 from catalog.table.segment_views import SEGMENT_VIEWS
 from catalog.table.views import VIEWS
 from tests.sessions import ROOT
@@ -36,7 +37,7 @@ def test_views_on_a_path_are_registered_with_a_prefix_and_follow_the_table(
     spark: SparkSession, catalog: Catalog
 ) -> None:
     names = catalog.create_views("meta_")
-    assert names == [f"meta_{view.name}" for view in VIEWS]
+    assert names == [f"meta_{view.name}" for view in (*VIEWS, CHANGES)]
     assert spark.table("meta_segments").count() == 0
     fill(catalog)
     assert_df_equality(
@@ -61,7 +62,7 @@ def test_views_on_a_path_are_registered_with_a_prefix_and_follow_the_table(
 
 def test_every_column_of_every_view_has_a_comment(spark: SparkSession, schema_name: str) -> None:
     Catalog.open(spark, schema_name)
-    for view in VIEWS:
+    for view in (*VIEWS, CHANGES):
         name = f"{schema_name}.{view.name}"
         described = {
             row["col_name"]: row["comment"] for row in spark.sql(f"DESCRIBE {name}").collect()

@@ -2,6 +2,7 @@
 
 from catalog.cli.command import Command
 from catalog.cli.commands.comparing import COLUMNS, DIFF
+from catalog.cli.commands.config import CONFIG_GET, CONFIG_LIST, CONFIG_SET, CONFIG_UNSET
 from catalog.cli.commands.contracts import (
     CONTRACT_REMOVE,
     CONTRACT_SET,
@@ -12,6 +13,7 @@ from catalog.cli.commands.deciding import OPERATION_ABORT, OPERATION_PUBLISH, OP
 from catalog.cli.commands.demo import DEMO
 from catalog.cli.commands.discovering import BACKFILL, PUBLISH_FILES
 from catalog.cli.commands.epochs import ADVANCE, EPOCH
+from catalog.cli.commands.history import AUDIT, HISTORY
 from catalog.cli.commands.names import NAMED, NAMED_SCHEMA, STILL_WORKS, VERSIONS
 from catalog.cli.commands.naming import REGISTER, SET_MODE
 from catalog.cli.commands.objects import ENSURE, GET, OBJECTS, PUT, REMOVE, RENAME
@@ -19,7 +21,6 @@ from catalog.cli.commands.operating import OPERATION_SHOW, OPERATIONS
 from catalog.cli.commands.poll import POLL
 from catalog.cli.commands.reading import (
     DATASOURCES,
-    HISTORY,
     RUNS,
     SCHEMA_OF,
     SCHEMAS,
@@ -69,7 +70,12 @@ COMMANDS: tuple[Command, ...] = (
     EPOCH,
     ADVANCE,
     HISTORY,
+    AUDIT,
     RUNS,
+    CONFIG_LIST,
+    CONFIG_GET,
+    CONFIG_SET,
+    CONFIG_UNSET,
     POLL,
     CLEANUP,
     RECOVER,
@@ -83,5 +89,6 @@ COMMANDS: tuple[Command, ...] = (
 GROUPS = {
     "contract": "say what the segments of a datasource must be like",
     "operation": "look at one operation, and decide what becomes of it",
+    "config": "look at the catalog's settings, and change them",
 }
 BY_NAME = {command.name: command for command in COMMANDS}

@@ -18,12 +18,12 @@ from catalog.read.formats import FORMATS
 LISTED = 1000
 
 
-def _add_batch(parser: ArgumentParser, what: str) -> None:
+def _add_batch(parser: ArgumentParser, what: str, setting: str) -> None:
     parser.add_argument(
         "--batch",
         type=positive,
-        default=DEFAULT_BATCH,
-        help=f"how many {what} go into one commit (default %(default)s)",
+        help=f"how many {what} go into one commit (default: the setting {setting}, "
+        f"{DEFAULT_BATCH} at first)",
     )
 
 
@@ -50,7 +50,7 @@ def _publish_files_arguments(parser: ArgumentParser) -> None:
         action="store_true",
         help="publish files anew that are not what was published",
     )
-    _add_batch(parser, "files")
+    _add_batch(parser, "files", "publish_files.batch")
     parser.add_argument(
         "--limit",
         type=positive,
@@ -150,7 +150,7 @@ def _backfill_arguments(parser: ArgumentParser) -> None:
         action="store_true",
         help="try those in quarantine again now, not when their pause is over",
     )
-    _add_batch(parser, "segments")
+    _add_batch(parser, "segments", "backfill.batch")
     parser.add_argument("--dry-run", action="store_true", help="only count those that wait")
     add_why(parser)
 

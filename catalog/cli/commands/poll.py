@@ -31,7 +31,12 @@ def _arguments(parser: ArgumentParser) -> None:
         help="what changed after this version, or after what the actor's last recorded poll showed "
         "(default: the newest, so that only what is new is shown)",
     )
-    parser.add_argument("--every", type=seconds, metavar="TIME", help="go on, and look so often")
+    parser.add_argument(
+        "--every",
+        type=seconds,
+        metavar="TIME",
+        help="go on, and look so often (default: the setting poll.interval, not at first)",
+    )
     parser.add_argument("--polls", type=positive, help="with --every, stop after so many")
     parser.add_argument(
         "--limit", type=positive, default=100, help="list at most so many (default %(default)s)"
@@ -40,6 +45,8 @@ def _arguments(parser: ArgumentParser) -> None:
 
 def _poll(work: Work) -> Answer:
     every, polls = work.arguments.every, work.arguments.polls
+    if every is None:
+        every = work.catalog.get_setting("poll.interval")
     version = _first(work)
     done = 0
     while True:

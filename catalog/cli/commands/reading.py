@@ -201,27 +201,11 @@ DATASOURCES = Command(
     work=_datasources,
 )
 
-# --- history and runs -----------------------------------------------------------------------------
+# --- runs -----------------------------------------------------------------------------------------
 
 
-def _history_arguments(parser: ArgumentParser) -> None:
+def _runs_arguments(parser: ArgumentParser) -> None:
     add_limit(parser, 20)
-
-
-def _history(work: Work) -> Answer:
-    limit = work.arguments.limit
-    brief = ("version", "timestamp", "verb", "actors", "reasons")
-    return Answer(tables={"commits": fetch(work.catalog.history(limit + 1), limit, brief)})
-
-
-HISTORY = Command(
-    name="history",
-    summary="show who changed what and why, newest first",
-    example="history --limit 50",
-    access=Access.READ,
-    arguments=_history_arguments,
-    work=_history,
-)
 
 
 def _runs(work: Work) -> Answer:
@@ -235,7 +219,7 @@ RUNS = Command(
     summary="show what jobs did, newest first",
     example="runs --limit 50 --output json",
     access=Access.READ,
-    arguments=_history_arguments,
+    arguments=_runs_arguments,
     work=_runs,
 )
 

@@ -21,8 +21,8 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--versions",
         type=positive,
-        default=VERSIONS,
-        help="show the growth over at most so many versions (default %(default)s)",
+        help="show the growth over at most so many versions (default: the setting "
+        f"report.versions, {VERSIONS} at first)",
     )
 
 
@@ -30,7 +30,8 @@ def _report(work: Work) -> Answer:
     file: Path = work.arguments.html
     if not file.absolute().parent.is_dir():
         raise InvalidInput(f"There is no directory for the report {file}.", file=str(file))
-    report = collect(work.catalog, work.arguments.versions, work.progress)
+    versions = work.arguments.versions or work.catalog.get_setting("report.versions")
+    report = collect(work.catalog, versions, work.progress)
     page = render(report)
     try:
         file.write_text(page, encoding="utf-8")

@@ -22,15 +22,15 @@ def _cleanup_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--grace",
         type=duration,
-        default="1d",
         metavar="TIME",
-        help="how long a schema must have been unused (default %(default)s); 0 is safe too",
+        help="how long a schema must have been unused (default: the setting cleanup.grace, 1d at "
+        "first); 0 is safe too",
     )
     parser.add_argument(
         "--limit",
         type=positive,
-        default=DEFAULT_LIMIT,
-        help="retire and purge at most so many each (default %(default)s)",
+        help="retire and purge at most so many each (default: the setting cleanup.limit, "
+        f"{DEFAULT_LIMIT} at first)",
     )
     parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
     add_why(parser)
@@ -81,19 +81,23 @@ CLEANUP = Command(
 
 def _maintain_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--no-optimize", action="store_true", help="do not compact files")
+    parser.add_argument(
+        "--no-audit", action="store_true", help="do not roll the history into the audit table"
+    )
     parser.add_argument("--no-vacuum", action="store_true", help="do not remove old files")
     parser.add_argument(
         "--retain",
         type=duration,
         metavar="TIME",
-        help="keep removed files so long, from now on (default: as the table says, 7d at first)",
+        help="keep removed files so long, from now on (default: the setting maintain.retain, or "
+        "as the table says, 7d at first)",
     )
     parser.add_argument(
         "--poller-lag",
         type=duration,
-        default="7d",
         metavar="TIME",
-        help="how far behind a poller may be (default %(default)s); less is not retained",
+        help="how far behind a poller may be (default: the setting maintain.poller_lag, 7d at "
+        "first); less is not retained",
     )
     parser.add_argument(
         "--cut-off-pollers",
@@ -108,6 +112,7 @@ def _maintain(work: Work) -> Answer:
     arguments = work.arguments
     report = work.catalog.maintain(
         optimize=not arguments.no_optimize,
+        audit=not arguments.no_audit,
         vacuum=not arguments.no_vacuum,
         retain=arguments.retain,
         poller_lag=arguments.poller_lag,
@@ -124,6 +129,8 @@ def _maintain(work: Work) -> Answer:
             "partitions_compacted": len(report.compacted),
             "files_removed": removed,
             "retention_seconds": int(report.retention.total_seconds()),
+            "versions_rolled": report.audit.rolled if report.audit else 0,
+            "audit_gaps": len(report.audit.gaps) if report.audit else 0,
             "dry_run": report.dry_run,
             "retries": report.retries,
         },
@@ -136,6 +143,8 @@ def _maintain(work: Work) -> Answer:
         figures={
             "partitions_compacted": len(report.compacted),
             "files_removed": removed,
+            "versions_rolled": report.audit.rolled if report.audit else 0,
+            "audit_gaps": len(report.audit.gaps) if report.audit else 0,
             "conflicts_retried": report.retries,
         },
     )
@@ -146,7 +155,8 @@ MAINTAIN = Command(
     summary="compact the tables and remove files that no reader needs",
     details=(
         "OPTIMIZE rewrites partitions with many small files, sorted by key, so that publishing\n"
-        "reads few of them; VACUUM removes files that were replaced longer ago than the retention."
+        "reads few of them; VACUUM removes files that were replaced longer ago than the\n"
+        "retention. Before that the history is rolled into the audit table, and so outlasts them."
     ),
     example="maintain --retain 7d --dry-run",
     access=Access.WRITE,
@@ -162,9 +172,9 @@ def _recover_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--keep",
         type=duration,
-        default="30d",
         metavar="TIME",
-        help="how long it stays known what became of an operation (default %(default)s)",
+        help="how long it stays known what became of an operation (default: the setting "
+        "recover.keep, 30d at first)",
     )
     parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
     add_why(parser)

@@ -19,7 +19,8 @@ def add_why(parser: ArgumentParser) -> None:
         "--deadline",
         type=seconds,
         metavar="TIME",
-        help="how long to wait for other writers before giving up (default 120s)",
+        help="how long to wait for other writers before giving up (default: the setting deadline, "
+        "120s at first)",
     )
 
 

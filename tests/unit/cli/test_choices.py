@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from catalog.errors import InvalidInput
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
-    for name in ("LOCATION", "ACTOR", "REMOTE", "CONFIG", "PROPERTIES_FILE"):
+    for name in ("LOCATION", "ACTOR", "REMOTE", "CONFIG", "PROPERTIES_FILE", "SESSION"):
         monkeypatch.delenv(f"STRATA_{name}", raising=False)
     return tmp_path
 
@@ -43,6 +44,22 @@ def test_the_file_is_found_in_the_home_directory_too(home: Path) -> None:
     assert from_file(None, {"STRATA_CONFIG": str(file)}).location == "main.meta"
 
 
+def test_settings_of_the_catalog_come_from_the_environment_and_from_the_file(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = home / "strata.toml"
+    file.write_text(
+        'location = "/x"\n[settings]\n"cleanup.grace" = "7d"\n[settings.cleanup]\nlimit = 5\n'
+    )
+    monkeypatch.setenv("STRATA_CLEANUP_GRACE", "2d")
+    monkeypatch.setenv("STRATA_SESSION", "s-1")
+    found = parsed()
+    assert (found.location, found.session, found.file) == ("/x", "s-1", str(file))
+    assert found.given == {"cleanup.grace": timedelta(days=2)}
+    assert found.fallback == {"cleanup.grace": timedelta(days=7), "cleanup.limit": 5}
+    assert parsed("--session", "s-2").session == "s-2"
+
+
 def test_nothing_is_chosen_where_nobody_said_anything(home: Path) -> None:
     assert parsed() == Choices()
     assert from_environment({"STRATA_LOCATION": ""}) == Choices()
@@ -53,6 +70,10 @@ def test_nothing_is_chosen_where_nobody_said_anything(home: Path) -> None:
     [
         ('locaton = "/x"', "did you mean location"),
         ('zzz = "/x"', "known are location"),
+        ('settings = "/x"', "must be a table"),
+        ('[settings]\nzzz = "1"', "no setting"),
+        ("[settings]\ndeadline = -1", "above zero"),
+        ('[settings]\n"config.file" = "x"', "written by the doors"),
         ("location = 3", "must be a text"),
         ('location = ""', "must be a text"),
         ("location = ", "not a TOML file"),

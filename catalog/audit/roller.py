@@ -1,0 +1,152 @@
+"""Rolling: what the log will forget goes into the audit table, each version once and in order."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from catalog.audit.commits import Commit
+from catalog.audit.trail import changes_of, recent_commits
+from catalog.errand import Errand
+from catalog.errors import CommitFailed
+from catalog.progress import Step
+from catalog.table.audit import COMMIT, GAP_CHANGES, GAP_COMMITS, AuditLog, frame_of
+from catalog.table.failures import is_gone
+
+log = logging.getLogger(__name__)
+
+# So many versions go into one commit.
+BATCH = 500
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Versions of which something is not known; `what` is commits (nothing is) or changes."""
+
+    first: int
+    last: int
+    what: str
+
+
+@dataclass(frozen=True)
+class RollReport:
+    """What a roll did, or would do.
+
+    Attributes:
+        reached: the last version that the audit table has; -1 if it has none.
+        rolled: how many versions this roll added.
+        gaps: versions that were rolled too late, as they were recorded.
+        retries: how often a commit met another.
+    """
+
+    reached: int
+    rolled: int = 0
+    gaps: tuple[Gap, ...] = ()
+    dry_run: bool = False
+    retries: int = 0
+
+
+class Roller:
+    """One roll. It may be stopped at any point and run again, by anyone, at once."""
+
+    def __init__(self, errand: Errand, audit: AuditLog, table_id: str) -> None:
+        self._errand = errand
+        self._audit = audit
+        self._table_id = table_id
+        self._commits: Mapping[int, Commit] = {}
+        self._gaps: list[Gap] = []
+        self._retries = 0
+        self._last = -1
+
+    def roll(self, dry_run: bool = False) -> RollReport:
+        """Adds every version that is not there yet, up to the newest."""
+        self._last = self._errand.writer.store.head().version
+        begun = self._audit.reached(self._table_id)
+        if dry_run or begun >= self._last:
+            return RollReport(begun, max(0, self._last - begun), dry_run=dry_run)
+        self._audit.make(self._errand.deadline)
+        # New commits may have come since; they stand before those that are wanted.
+        newest = self._audit.entries.head().version
+        found = recent_commits(self._audit.entries, newest - begun)
+        self._commits = {c.version: c for c in found if begun < c.version <= self._last}
+        # The last version was just there, so the log has it.
+        oldest = min(self._commits)
+        readable = self._audit.first_readable(oldest, self._last)
+        reached = begun
+        while reached < self._last:
+            first = reached + 1
+            self._errand.progress(Step("audit", first - begun - 1, self._last - begun))
+            if first < oldest:
+                self._forget(first, oldest - 1)
+            elif first < readable:
+                self._without_changes(first, min(readable, first + BATCH) - 1)
+            else:
+                self._with_changes(first, min(self._last, first + BATCH - 1))
+            self._errand.surroundings.at("roll.batch")
+            # Not what was just meant to be added: somebody else may have come first.
+            reached = self._audit.reached(self._table_id)
+        self._errand.progress(Step("audit", self._last - begun, self._last - begun))
+        return RollReport(reached, reached - begun, tuple(self._gaps), False, self._retries)
+
+    # --- batches ----------------------------------------------------------------------------------
+
+    def _forget(self, first: int, last: int) -> None:
+        """Records that the log has lost some versions."""
+        log.warning("Versions %d to %d were rolled too late: the log lost them.", first, last)
+        row = {"version": last, "first_version": first, "record": GAP_COMMITS}
+        self._append(first, [row], None, Gap(first, last, "commits"))
+
+    def _without_changes(self, first: int, last: int) -> None:
+        """Adds commits whose changes cannot be read any more, and says so."""
+        log.warning("What versions %d to %d changed was rolled too late.", first, last)
+        row = {"version": last, "first_version": first, "record": GAP_CHANGES}
+        gap = Gap(first, last, "changes")
+        self._append(first, [*self._rows(first, last), row], None, gap)
+
+    def _with_changes(self, first: int, last: int) -> None:
+        """Adds commits and what they changed; splits where a file is gone."""
+        try:
+            self._append(first, self._rows(first, last), last)
+        except CommitFailed as error:
+            if not is_gone(error.__cause__ or error):
+                raise
+            if first == last:
+                self._without_changes(first, last)
+            else:
+                # The rest is tried when this much has been reached.
+                self._with_changes(first, (first + last) // 2)
+
+    def _rows(self, first: int, last: int) -> list[dict[str, object]]:
+        return [
+            {
+                "version": commit.version,
+                "first_version": commit.version,
+                "record": COMMIT,
+                "timestamp": commit.timestamp,
+                "commit_id": commit.commit_id,
+                "verb": commit.verb,
+                "callers": commit.callers,
+            }
+            for version, commit in sorted(self._commits.items())
+            if first <= version <= last
+        ]
+
+    def _append(
+        self,
+        first: int,
+        rows: list[dict[str, object]],
+        changed_until: int | None,
+        gap: Gap | None = None,
+    ) -> None:
+        """Commits rows, and the changes from `first` to a version, unless somebody has."""
+        audit, table_id = self._audit, self._table_id
+        source = frame_of(audit.session, [{**row, "table_id": table_id} for row in rows])
+        if changed_until is not None:
+            commits = [self._commits[v] for v in range(first, changed_until + 1)]
+            source = source.union(changes_of(audit, commits, first, changed_until, table_id))
+        statement = audit.append(source, table_id, first, bulk=changed_until is not None)
+        executed = self._errand.commit(lambda _: statement, "roll", audit.writer)
+        self._retries += executed.retries
+        if gap is not None and executed.version is not None:
+            self._gaps.append(gap)

@@ -1,0 +1,1 @@
+"""Settings that are stored in the catalog: what is known, and how they are kept."""
