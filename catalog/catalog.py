@@ -6,6 +6,7 @@ import getpass
 import logging
 import os
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import TracebackType
@@ -30,7 +31,6 @@ from catalog.errors import (
 from catalog.maintain import Maintainer, MaintainReport, check_retention
 from catalog.model import Caller, DropResult, OnExisting, PublishResult, Segment, check_actor
 from catalog.objects.keeper import Keeper
-from catalog.operating import Operating
 from catalog.operations.committing import Committer, Request
 from catalog.operations.counters import Counters
 from catalog.operations.service import Operations
@@ -47,7 +47,10 @@ from catalog.table.runs import Run, RunLog
 from catalog.table.session import own_session, release, tuning
 from catalog.table.staging import Staging
 from catalog.table.store import Store
+from catalog.table.tasks import TaskTable
 from catalog.table.writer import Writer
+from catalog.tasking import Tasking
+from catalog.tasks.runner import Runner
 from catalog.waiting import Deadline, Surroundings
 from catalog.words import chosen
 
@@ -67,7 +70,7 @@ class UpgradeReport:
     dry_run: bool = False
 
 
-class Catalog(Operating):
+class Catalog(Tasking):
     """A catalog of segments and their schemas, kept in one Delta table.
 
     Open one with `Catalog.open`. Calls from many threads are welcome: publishes that wait at the
@@ -104,6 +107,9 @@ class Catalog(Operating):
         self._run_log = RunLog(
             lambda: own_session(spark), opened.location, local, surroundings, tuned
         )
+        # Of its own, with a session of its own: a beat must not wait for a long commit.
+        task_log = RunLog(lambda: own_session(spark), opened.location, local, surroundings, tuned)
+        self._runner = Runner(TaskTable(task_log, surroundings), surroundings, self._as_run)
         self._queue = CommitQueue()
         self._publisher = Publisher(self._writer, opened.segment_buckets, surroundings)
         self._frames = FramePublisher(
@@ -199,6 +205,7 @@ class Catalog(Operating):
         self._caches.stop()
         self._staging.close()
         self._run_log.close()
+        self._runner.close()
         release(self._store.session)
 
     def __enter__(self) -> Catalog:
@@ -325,6 +332,7 @@ class Catalog(Operating):
         retain: timedelta | None = None,
         poller_lag: timedelta = maintaining.DEFAULT_POLLER_LAG,
         cut_off_pollers: bool = False,
+        partitions: Iterable[tuple[str, int]] | None = None,
         dry_run: bool = False,
         actor: str | None = None,
         reason: str = "",
@@ -340,6 +348,7 @@ class Catalog(Operating):
             poller_lag: how far behind a poller may be. A shorter retention is refused, because such
                 a poller would have to load everything anew.
             cut_off_pollers: allow it all the same.
+            partitions: compact only these, as kind and bucket, and nothing beside them.
             dry_run: only say what would be done.
             actor: who maintains.
             reason: why.
@@ -357,7 +366,12 @@ class Catalog(Operating):
         beside = [self._run_log.writer] if self._run_log.exists() else []
         staging = self._staging.writer(self._surroundings)
         return maintainer.maintain(
-            retention, [*beside, *([staging] if staging else [])], optimize, vacuum, dry_run
+            retention,
+            [*beside, *([staging] if staging else [])],
+            optimize,
+            vacuum,
+            dry_run,
+            None if partitions is None else set(partitions),
         )
 
     def record(self, run: Run, *, deadline: float | None = None) -> None:
@@ -415,6 +429,14 @@ class Catalog(Operating):
 
     def _drop(self, selection: Selection, caller: Caller, until: Deadline) -> DropResult:
         return self._queue.alone(lambda: self._dropper.drop(selection, caller, until), until)
+
+    def _as_run(self, run_id: str) -> Catalog:
+        """The same catalog, whose commits name another run."""
+        other = copy(self)
+        other._run_id = run_id
+        other._operations = copy(self._operations)
+        other._operations.asking = other._writing
+        return other
 
     def _caller(self, actor: str | None, reason: str) -> Caller:
         return Caller(

@@ -14,6 +14,7 @@ from catalog.table import functions, views
 from catalog.table.location import Location
 from catalog.table.runs import RUNS, RunLog
 from catalog.table.store import Store
+from catalog.table.task_views import create_tasks_view
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -175,6 +176,9 @@ class Frames(ABC):
         if self.location.path is not None and self._run_log.exists():
             self._run_log.frame(self._spark).createOrReplaceTempView(prefix + RUNS)
             made.append(prefix + RUNS)
+        # In a table of an earlier release no task was run yet.
+        if self._run_log.exists() and not self._run_log.lacking():
+            made.append(create_tasks_view(self._spark, self.location, prefix))
         return made
 
     def create_functions(self, prefix: str = "") -> list[str]:

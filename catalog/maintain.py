@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from math import ceil
@@ -165,18 +165,24 @@ class Maintainer:
         optimize: bool,
         vacuum: bool,
         dry_run: bool,
+        only: Collection[tuple[str, int]] | None = None,
     ) -> MaintainReport:
-        """Compacts, sets the retention, vacuums the table and those beside it; or only says so."""
+        """Compacts, sets the retention, vacuums the table and those beside it; or only says so.
+
+        With `only` no more is compacted than these partitions, as far as they need it.
+        """
         compacted: list[Compaction] = []
         vacuumed: list[Vacuumed] = []
         todo = plan_compactions(self._partitions()) if optimize else []
+        if only is not None:
+            todo = [each for each in todo if (each.kind, each.bucket) in only]
         tables = [self._writer, *beside] if vacuum else []
         total = len(todo) + len(tables)
         for number, partition in enumerate(todo):
             self._progress(Step(f"OPTIMIZE {partition.kind} {partition.bucket}", number, total))
             after = None if dry_run else self._compact(partition)
             compacted.append(Compaction(partition.kind, partition.bucket, partition.files, after))
-        if optimize and not dry_run:
+        if optimize and not dry_run and only is None:
             for writer in beside:
                 self._commit(writer, "optimize", _optimize(writer))
         if vacuum and not dry_run:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from catalog.model import Caller
+from catalog.table.failures import Failure, classify
 from catalog.table.layout import TABLE_PROPERTY, ColumnSpec, properties_sql
 from catalog.table.location import Location, literal
 from catalog.table.lock import TableLock
@@ -20,6 +21,7 @@ from catalog.table.opening import create_table, ours_exists
 from catalog.table.session import Tuning, release
 from catalog.table.statements import Statement
 from catalog.table.store import Store
+from catalog.table.task_views import create_tasks_view
 from catalog.table.writer import Writer
 from catalog.waiting import Deadline, Surroundings
 
@@ -39,7 +41,11 @@ COLUMNS = (
     ),
     ColumnSpec("arguments", "STRING", "The arguments as a JSON document"),
     ColumnSpec("actor", "STRING", "Who it was run for"),
-    ColumnSpec("status", "STRING", "running, done, found, failed, gave_up or interrupted"),
+    ColumnSpec(
+        "status",
+        "STRING",
+        "running, done, found, failed, gave_up or interrupted; of a task also queued or cancelled",
+    ),
     ColumnSpec("started_at", "TIMESTAMP", "When it began"),
     ColumnSpec("ended_at", "TIMESTAMP", "When it ended; null while it runs or if it was killed"),
     ColumnSpec("seen_at", "TIMESTAMP", "When it last said that it was alive"),
@@ -49,12 +55,30 @@ COLUMNS = (
     ColumnSpec("error_condition", "STRING", "Stable name of the error that ended it"),
     ColumnSpec("error_message", "STRING", "What the error said"),
 )
+# Null in the rows of runs that are no tasks.
+TASK_COLUMNS = (
+    ColumnSpec("attempt", "INT", "How often the task was claimed; only the last owner can write"),
+    ColumnSpec("owner", "STRING", "The process that runs it"),
+    ColumnSpec("lease_until", "TIMESTAMP", "From then on anybody may take it over"),
+    ColumnSpec("exclusive_key", "STRING", "Of the tasks with this key one runs at a time"),
+    ColumnSpec("step", "STRING", "The step under way"),
+    ColumnSpec("step_started_at", "TIMESTAMP", "When that step began"),
+    ColumnSpec("steps", "INT", "How many steps are known"),
+    ColumnSpec("done", "BIGINT", "So much of the step under way is done"),
+    ColumnSpec("total", "BIGINT", "Of so much"),
+    ColumnSpec("results", "STRING", "What completed steps have given, by name, as JSON"),
+    ColumnSpec("retry_at", "TIMESTAMP", "After a failure: when it may be tried again"),
+)
+ALL_COLUMNS = (*COLUMNS, *TASK_COLUMNS)
 DDL = ", ".join(f"{column.name} {column.type}" for column in COLUMNS)
+_ALL_DDL = ", ".join(f"{column.name} {column.type}" for column in ALL_COLUMNS)
 # By name: a later release may have added columns to the table.
 _NAMES = ", ".join(column.name for column in COLUMNS)
 _VALUES = ", ".join(f"s.{column.name}" for column in COLUMNS)
 _SET = ", ".join(f"{column.name} = s.{column.name}" for column in COLUMNS)
+_SERIALIZABLE = {"delta.isolationLevel": "Serializable"}
 _PROPERTIES = {
+    **_SERIALIZABLE,
     TABLE_PROPERTY: RUNS,
     "delta.checkpointInterval": "100",
     "delta.dataSkippingStatsColumns": "run_id,started_at",
@@ -119,6 +143,7 @@ class RunLog:
         self._surroundings = surroundings
         self._tuning = tuning
         self._known = False
+        self._complete = False
 
     @cached_property
     def _session(self) -> SparkSession:
@@ -169,7 +194,7 @@ class RunLog:
         )
 
     def _create(self, deadline: Deadline) -> None:
-        columns = ", ".join(f"{c.name} {c.type} COMMENT {literal(c.comment)}" for c in COLUMNS)
+        columns = _columns_sql(ALL_COLUMNS)
         with self._lock.held(deadline), deadline.not_counting():
             create_table(
                 self._session,
@@ -179,8 +204,55 @@ class RunLog:
                 self.store.relation,
             )
 
+    def lacking(self) -> list[ColumnSpec]:
+        """The columns that a table of an earlier release does not have yet."""
+        if self._complete:
+            return []
+        found = set(self._session.sql(f"SELECT * FROM {self.store.relation} LIMIT 0").columns)
+        missing = [column for column in ALL_COLUMNS if column.name not in found]
+        self._complete = not missing
+        return missing
+
+    def complete(self, deadline: Deadline) -> None:
+        """Makes the table if it is not there, and adds the columns that it lacks."""
+        if self._complete:
+            return
+        if not self.exists():
+            self._create(deadline)
+        while self.lacking():
+            self._surroundings.at("complete.begins")
+            try:
+                self._add_columns(deadline)
+            except Exception as error:  # Delta's own exceptions reach Python in more than one class
+                # Somebody else may add the same columns at this moment.
+                if self.lacking() and classify(error) is not Failure.CONFLICT:
+                    raise
+                deadline.wait(self._surroundings.pause(1), f"other changes of {self.store.table}")
+        if self._location.path is None:
+            create_tasks_view(self._session, self._location, replace=False)
+
+    def _add_columns(self, deadline: Deadline) -> None:
+        relation = self.store.relation
+        with self._lock.held(deadline), deadline.not_counting():
+            missing = self.lacking()
+            if missing:
+                # Before the columns: whoever finds those relies on it.
+                self._session.sql(
+                    f"ALTER TABLE {relation} SET TBLPROPERTIES ({properties_sql(_SERIALIZABLE)})"
+                )
+                self._session.sql(f"ALTER TABLE {relation} ADD COLUMNS ({_columns_sql(missing)})")
+
     def frame(self, spark: SparkSession) -> DataFrame:
         """All recorded runs; none if nothing was recorded yet."""
         if not self.exists():
-            return spark.createDataFrame([], DDL)
-        return spark.sql(f"SELECT * FROM {self.store.relation}")
+            return spark.createDataFrame([], _ALL_DDL)
+        missing = {column.name for column in self.lacking()}
+        shown = ", ".join(
+            f"CAST(NULL AS {c.type}) AS {c.name}" if c.name in missing else c.name
+            for c in ALL_COLUMNS
+        )
+        return spark.sql(f"SELECT {shown} FROM {self.store.relation}")
+
+
+def _columns_sql(columns: Iterable[ColumnSpec]) -> str:
+    return ", ".join(f"{c.name} {c.type} COMMENT {literal(c.comment)}" for c in columns)
