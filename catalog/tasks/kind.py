@@ -109,9 +109,9 @@ class TaskKind:
         wanted = self.arguments[name]
         fits = type(value) is wanted or (wanted is float and type(value) is int)
         if not fits or (wanted is list and not all(isinstance(each, str) for each in value)):
-            what = "list of texts" if wanted is list else wanted.__name__
+            what = "a list of texts" if wanted is list else f"of type {wanted.__name__}"
             raise InvalidInput(
-                f"The argument {name!r} of the task {self.name} must be a {what}, not {value!r}.",
+                f"The argument {name!r} of the task {self.name} must be {what}, not {value!r}.",
                 task=self.name,
                 argument=name,
             )

@@ -84,6 +84,7 @@ def end(task: Task, now: datetime, version: int) -> Task:
     return replace(
         _left(task, now),
         state=State.DONE,
+        steps=len(task.results),
         ended_at=now,
         version_after=version,
         error_condition=None,
