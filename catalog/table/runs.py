@@ -220,7 +220,6 @@ class RunLog:
         if not self.exists():
             self._create(deadline)
         while self.lacking():
-            self._surroundings.at("complete.begins")
             try:
                 self._add_columns(deadline)
             except Exception as error:  # Delta's own exceptions reach Python in more than one class
@@ -235,6 +234,7 @@ class RunLog:
         relation = self.store.relation
         with self._lock.held(deadline), deadline.not_counting():
             missing = self.lacking()
+            self._surroundings.at("complete.altering")
             if missing:
                 # Before the columns: whoever finds those relies on it.
                 self._session.sql(
