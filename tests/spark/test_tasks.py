@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -30,6 +31,7 @@ from tests.unit.builders import segment
 
 Open = Callable[..., Catalog]
 Work = Callable[[TaskWork], Mapping[str, Any]]
+PAGE = (Path(__file__).parents[2] / "docs" / "jobs.md").read_text(encoding="utf-8")
 WHEN = datetime(2024, 1, 31, 12, tzinfo=UTC)
 
 
@@ -222,3 +224,12 @@ def test_the_tasks_that_exist_do_what_the_verbs_do(catalog: Catalog, tmp_path: P
     (row,) = catalog.tasks().where("name = 'backfill'").collect()
     assert json.loads(row["arguments"]) == {"batch": 1, "datasources": ["bare"], "limit": 3}
     assert_promises(catalog)
+
+
+def test_the_python_of_the_page_on_tasks_runs(
+    spark: SparkSession, catalog: Catalog, capsys: pytest.CaptureFixture[str]
+) -> None:
+    catalog.publish([segment("orders/1")])
+    (block,) = re.findall(r"<!-- tested -->\n```python\n(.+?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    exec(compile(block, "jobs.md", "exec"), {"spark": spark, "catalog": catalog})
+    assert capsys.readouterr().out.startswith("done 1 segments\n{'cleanup': {")

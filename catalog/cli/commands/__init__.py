@@ -19,6 +19,7 @@ from catalog.cli.commands.reading import (
     SQL,
 )
 from catalog.cli.commands.report import REPORT
+from catalog.cli.commands.tasks import TASK_CANCEL, TASK_RESUME, TASK_SHOW, TASKS
 from catalog.cli.commands.upkeep import CLEANUP, MAINTAIN, RECOVER, VERIFY
 from catalog.cli.commands.writing import DROP, INIT, PUBLISH
 
@@ -47,6 +48,10 @@ COMMANDS: tuple[Command, ...] = (
     ADVANCE,
     HISTORY,
     RUNS,
+    TASKS,
+    TASK_SHOW,
+    TASK_CANCEL,
+    TASK_RESUME,
     POLL,
     CLEANUP,
     RECOVER,
@@ -57,5 +62,8 @@ COMMANDS: tuple[Command, ...] = (
     DEMO,
 )
 # First words of those that have two.
-GROUPS = {"operation": "look at one operation, and decide what becomes of it"}
+GROUPS = {
+    "operation": "look at one operation, and decide what becomes of it",
+    "task": "look at one task, cancel it, or go on with it",
+}
 BY_NAME = {command.name: command for command in COMMANDS}
