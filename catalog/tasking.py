@@ -132,9 +132,8 @@ class Tasking(Operating):
 
     def tasks(self, state: str | None = None) -> DataFrame:
         """Tasks, or those in a state; what they have done, how far they are, who runs them."""
-        runs = self._run_log.frame(self._spark)
         wanted = None if state is None else chosen(State, "state", state)
-        frame = self._spark.sql(tasks_query("{runs}"), runs=runs)
+        frame = self._spark.sql(tasks_query(self._run_log.shown()))
         return frame if wanted is None else frame.where(F.col("state") == F.lit(wanted.value))
 
     def _asked(

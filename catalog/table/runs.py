@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -71,7 +71,6 @@ TASK_COLUMNS = (
 )
 ALL_COLUMNS = (*COLUMNS, *TASK_COLUMNS)
 DDL = ", ".join(f"{column.name} {column.type}" for column in COLUMNS)
-_ALL_DDL = ", ".join(f"{column.name} {column.type}" for column in ALL_COLUMNS)
 # By name: a later release may have added columns to the table.
 _NAMES = ", ".join(column.name for column in COLUMNS)
 _VALUES = ", ".join(f"s.{column.name}" for column in COLUMNS)
@@ -204,7 +203,7 @@ class RunLog:
                 self.store.relation,
             )
 
-    def lacking(self) -> list[ColumnSpec]:
+    def lacking(self) -> Sequence[ColumnSpec]:
         """The columns that a table of an earlier release does not have yet."""
         if self._complete:
             return []
@@ -242,16 +241,19 @@ class RunLog:
                 )
                 self._session.sql(f"ALTER TABLE {relation} ADD COLUMNS ({_columns_sql(missing)})")
 
+    def shown(self) -> str:
+        """Its rows for a FROM clause, with null for columns that an older table lacks."""
+        exists = self.exists()
+        missing = self.lacking() if exists else ALL_COLUMNS
+        columns = ", ".join(
+            f"CAST(NULL AS {column.type}) AS {column.name}" if column in missing else column.name
+            for column in ALL_COLUMNS
+        )
+        return f"(SELECT {columns} {f'FROM {self.store.relation}' if exists else 'WHERE false'})"
+
     def frame(self, spark: SparkSession) -> DataFrame:
         """All recorded runs; none if nothing was recorded yet."""
-        if not self.exists():
-            return spark.createDataFrame([], _ALL_DDL)
-        missing = {column.name for column in self.lacking()}
-        shown = ", ".join(
-            f"CAST(NULL AS {c.type}) AS {c.name}" if c.name in missing else c.name
-            for c in ALL_COLUMNS
-        )
-        return spark.sql(f"SELECT {shown} FROM {self.store.relation}")
+        return spark.sql(f"SELECT * FROM {self.shown()}")
 
 
 def _columns_sql(columns: Iterable[ColumnSpec]) -> str:

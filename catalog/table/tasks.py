@@ -32,7 +32,9 @@ _CHECKS = (
     "AND t.status <=> s.seen_status AND t.lease_until <=> s.seen_lease) "
     f"THEN {mark(repr(SEEN), 't.run_id')} ELSE t.run_id = s.run_id END"
 )
-_SET = ", ".join(f"{name} = s.{name}" for name in WRITTEN)
+# What was counted stays if the writer does not know what counts.
+_SET = ", ".join(f"{name} = s.{name}" for name in WRITTEN if name != "figures")
+_SET += ", figures = coalesce(s.figures, t.figures)"
 _INSERT = f"INSERT ({', '.join(WRITTEN)}) VALUES ({', '.join(f's.{name}' for name in WRITTEN)})"
 
 
@@ -86,7 +88,7 @@ class TaskTable:
         point: str,
         task: Task,
         seen: Task | None,
-        figures: Mapping[str, float],
+        figures: Mapping[str, float] | None,
         caller: Caller,
         deadline: Deadline,
     ) -> bool:

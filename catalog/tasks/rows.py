@@ -58,7 +58,7 @@ def told(arguments: Mapping[str, Any]) -> str:
     return json.dumps(arguments, ensure_ascii=False, sort_keys=True)
 
 
-def source(task: Task, seen: Task | None, figures: Mapping[str, float]) -> pa.Table:
+def source(task: Task, seen: Task | None, figures: Mapping[str, float] | None) -> pa.Table:
     """The one row of the statement that makes a task, or changes it from how it was seen."""
     row = {
         "run_id": task.id,
@@ -71,7 +71,7 @@ def source(task: Task, seen: Task | None, figures: Mapping[str, float]) -> pa.Ta
         "seen_at": task.seen_at,
         "version_before": task.version_before,
         "version_after": task.version_after,
-        "figures": [(name, float(value)) for name, value in figures.items()],
+        "figures": None if figures is None else [(n, float(v)) for n, v in figures.items()],
         "error_condition": task.error_condition,
         "error_message": task.error_message,
         "attempt": task.attempt,

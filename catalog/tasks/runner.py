@@ -99,7 +99,6 @@ class Runner:
 
     def cancel(self, id: str, asked: Asked) -> Task:
         """Cancels a task; the same again is no change."""
-        self._table.prepare(asked.deadline())
         until = asked.deadline()
         return self._queue.alone(lambda: self._cancel(id, asked, until), until)
 
@@ -149,7 +148,7 @@ class Runner:
         """Whether the write counts; if not, somebody was quicker and the plan is made again."""
         caller = Caller(asked.caller.actor, asked.caller.reason, wanted.id)
         try:
-            return self._table.write(point, wanted, seen, {}, caller, until)
+            return self._table.write(point, wanted, seen, None, caller, until)
         except RefusedByCheck as refusal:
             if refusal.kind == BUSY:
                 holder = self._table.find(refusal.key)
