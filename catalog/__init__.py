@@ -27,6 +27,8 @@ from catalog.realtime.stream import StreamAnnouncer
 from catalog.schema import Schema
 from catalog.stats import Stats
 from catalog.table.runs import Run
+from catalog.tasks.kind import TaskKind, TaskStep, TaskWork
+from catalog.tasks.model import Task
 from catalog.verify import VerifyReport, Violation
 
 __all__ = [
@@ -66,6 +68,10 @@ __all__ = [
     "Stopped",
     "StoredObject",
     "StreamAnnouncer",
+    "Task",
+    "TaskKind",
+    "TaskStep",
+    "TaskWork",
     "UpgradeReport",
     "VerifyReport",
     "Violation",

@@ -7,6 +7,7 @@ import logging
 import os
 import threading
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -57,7 +58,10 @@ from catalog.table.runs import Run, RunLog
 from catalog.table.session import own_session, release, tuning
 from catalog.table.staging import Staging
 from catalog.table.store import Store
+from catalog.table.tasks import TaskTable
 from catalog.table.writer import Writer
+from catalog.tasking import Tasking
+from catalog.tasks.runner import Runner
 from catalog.waiting import Deadline, Surroundings
 from catalog.words import chosen
 
@@ -77,7 +81,7 @@ class UpgradeReport:
     dry_run: bool = False
 
 
-class Catalog(Keeping, Naming, Contracting, Auditing, Configuring, Operating):
+class Catalog(Keeping, Naming, Contracting, Auditing, Configuring, Tasking, Operating):
     """A catalog of segments and their schemas, kept in one Delta table.
 
     Open one with `Catalog.open`. Calls from many threads are welcome: publishes that wait at the
@@ -118,6 +122,9 @@ class Catalog(Keeping, Naming, Contracting, Auditing, Configuring, Operating):
         beside = (lambda: own_session(spark), opened.location, local, surroundings, tuned)
         self._run_log = RunLog(*beside)
         self._audit_log = AuditLog(*beside)
+        # Of its own, with a session of its own: a beat must not wait for a long commit.
+        tasks = TaskTable(RunLog(*beside), surroundings)
+        self._runner = Runner(tasks, surroundings, self._as_run)
         self._queue = CommitQueue()
         terms = KnownTerms(self._store, opened.segment_buckets)
         self._publisher = Publisher(self._writer, opened.segment_buckets, terms, surroundings)
@@ -227,6 +234,7 @@ class Catalog(Keeping, Naming, Contracting, Auditing, Configuring, Operating):
         self._staging.close()
         self._run_log.close()
         self._audit_log.close()
+        self._runner.close()
         release(self._store.session)
 
     def __enter__(self) -> Catalog:
@@ -357,6 +365,7 @@ class Catalog(Keeping, Naming, Contracting, Auditing, Configuring, Operating):
         retain: timedelta | None = None,
         poller_lag: timedelta | None = None,
         cut_off_pollers: bool = False,
+        partitions: Iterable[tuple[str, int]] | None = None,
         dry_run: bool = False,
         actor: str | None = None,
         reason: str = "",
@@ -375,6 +384,7 @@ class Catalog(Keeping, Naming, Contracting, Auditing, Configuring, Operating):
                 a poller would have to load everything anew. If not given, the setting
                 maintain.poller_lag.
             cut_off_pollers: allow it all the same.
+            partitions: compact only these, as kind and bucket, and nothing beside them.
             dry_run: only say what would be done.
             actor: who maintains.
             reason: why.
@@ -403,6 +413,7 @@ class Catalog(Keeping, Naming, Contracting, Auditing, Configuring, Operating):
             vacuum,
             dry_run,
             partial(self._roll, errand, dry_run) if audit else None,
+            None if partitions is None else set(partitions),
         )
 
     def record(self, run: Run, *, deadline: float | None = None) -> None:
@@ -461,6 +472,14 @@ class Catalog(Keeping, Naming, Contracting, Auditing, Configuring, Operating):
 
     def _drop(self, selection: Selection, caller: Caller, until: Deadline) -> DropResult:
         return self._queue.alone(lambda: self._dropper.drop(selection, caller, until), until)
+
+    def _as_run(self, run_id: str) -> Catalog:
+        """The same catalog, whose commits name another run."""
+        other = copy(self)
+        other._run_id = run_id
+        other._operations = copy(self._operations)
+        other._operations.asking = other._writing
+        return other
 
     def _caller(self, actor: str | None, reason: str) -> Caller:
         return Caller(

@@ -55,7 +55,9 @@ class Configuring(Operating):
         Raises:
             InvalidSetting: There is no such setting, or it cannot have this value.
         """
-        return self._change_settings(setting(checked({name: value})), "set", actor, reason, deadline)
+        return self._configure(
+            setting(checked({name: value})), "set", actor, reason, deadline
+        )
 
     def unset_setting(
         self,
@@ -67,7 +69,7 @@ class Configuring(Operating):
     ) -> SettingResult:
         """Removes a stored setting; one that is not stored is no change."""
         known = name if name in self._layered().stored else known_setting(name).name
-        return self._change_settings(unsetting(known), "unset", actor, reason, deadline)
+        return self._configure(unsetting(known), "unset", actor, reason, deadline)
 
     def adopt_settings(
         self,
@@ -83,14 +85,14 @@ class Configuring(Operating):
         What is stored already stays. From then on the file's settings do not count any more.
         """
         decide = adopting(checked(values), known_setting(FILE).check(file))
-        return self._change_settings(decide, "adopt", actor, reason, deadline)
+        return self._configure(decide, "adopt", actor, reason, deadline)
 
     def reload_settings(self) -> None:
         """Reads stored settings anew when the next call needs one."""
         with self._layers_lock:
             self._layers = None
 
-    def _change_settings(
+    def _configure(
         self, decide: Decide, verb: str, actor: str | None, reason: str, deadline: float | None
     ) -> SettingResult:
         self._check_writable()

@@ -335,6 +335,35 @@ class NothingPending(CatalogError, LookupError):
     condition = "NOTHING_PENDING"
 
 
+# --- tasks ---------------------------------------------------------------------------------------
+
+
+class UnknownTask(CatalogError, LookupError):
+    """No task has this id, or this name."""
+
+    condition = "UNKNOWN_TASK"
+
+
+class TaskBusy(CatalogError):
+    """Somebody else runs the task, or one that must not run beside it; nothing was done."""
+
+    condition = "TASK_BUSY"
+    retryable = True
+
+
+class TaskLost(CatalogError):
+    """The task was cancelled, or taken over by somebody else: this owner can write no more."""
+
+    condition = "TASK_LOST"
+    retryable = True
+
+
+class TaskEnded(CatalogError):
+    """The task is over already, and not as this call wants."""
+
+    condition = "TASK_ENDED"
+
+
 # --- what happened to a commit -------------------------------------------------------------------
 
 

@@ -15,6 +15,7 @@ from catalog.table.audit import AUDIT, AuditLog
 from catalog.table.location import Location
 from catalog.table.runs import RUNS, RunLog
 from catalog.table.store import Store
+from catalog.table.task_views import create_tasks_view
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -168,6 +169,9 @@ class Frames(ABC):
             self._audit_log.frame(self._spark).createOrReplaceTempView(prefix + AUDIT)
             made.append(prefix + AUDIT)
         made.append(audit_views.create_changes(self._spark, self._audit_log, prefix))
+        # In a table of an earlier release no task was run yet.
+        if self._run_log.exists() and not self._run_log.lacking():
+            made.append(create_tasks_view(self._spark, self.location, prefix))
         return made
 
     def create_functions(self, prefix: str = "") -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from math import ceil
@@ -168,18 +168,24 @@ class Maintainer:
         vacuum: bool,
         dry_run: bool,
         roll: Callable[[], RollReport] | None = None,
+        only: Collection[tuple[str, int]] | None = None,
     ) -> MaintainReport:
-        """Compacts, rolls the history, sets the retention and vacuums; or only says so."""
+        """Compacts, rolls the history, sets the retention and vacuums; or only says so.
+
+        With `only` no more is compacted than these partitions, as far as they need it.
+        """
         compacted: list[Compaction] = []
         vacuumed: list[Vacuumed] = []
         todo = plan_compactions(self._partitions()) if optimize else []
+        if only is not None:
+            todo = [each for each in todo if (each.kind, each.bucket) in only]
         tables = [self._writer, *beside] if vacuum else []
         total = len(todo) + len(tables)
         for number, partition in enumerate(todo):
             self._progress(Step(f"OPTIMIZE {partition.kind} {partition.bucket}", number, total))
             after = None if dry_run else self._compact(partition)
             compacted.append(Compaction(partition.kind, partition.bucket, partition.files, after))
-        if optimize and not dry_run:
+        if optimize and not dry_run and only is None:
             for writer in beside:
                 self._commit(writer, "optimize", _optimize(writer))
         # Before the retention is shorter and before files go: what the audit lacks then is lost.

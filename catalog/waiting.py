@@ -61,6 +61,11 @@ class Deadline:
         self._not_counted = 0.0
 
     @property
+    def seconds(self) -> float:
+        """The whole budget."""
+        return self._seconds
+
+    @property
     def waited(self) -> float:
         return time.monotonic() - self._began - self._not_counted
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from catalog.errors import CatalogError, GaveUp, OutcomeUnknown
+from catalog.errors import CatalogError, GaveUp, OutcomeUnknown, TaskBusy, TaskLost
 from catalog.table import failures
 from catalog.table.runs import Status
 
@@ -34,7 +34,7 @@ def exit_of(error: BaseException) -> Exit:
     """The exit code that an error leads to."""
     if isinstance(error, KeyboardInterrupt):
         return Exit.INTERRUPTED
-    if isinstance(error, GaveUp | OutcomeUnknown):
+    if isinstance(error, GaveUp | OutcomeUnknown | TaskBusy | TaskLost):
         return Exit.GAVE_UP
     return Exit.FAILED if isinstance(error, CatalogError) else Exit.UNEXPECTED
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from catalog.catalog import Catalog, user
 from catalog.cli import metrics
 from catalog.cli.answer import Answer
+from catalog.cli.as_task import is_task
 from catalog.cli.choices import (
     SPARK_ACTOR,
     SPARK_LOCATION,
@@ -105,7 +106,9 @@ class _Begun:
         self._shown = shown
         self._dry_run = getattr(arguments, "dry_run", False)
         # A dry run leaves no trace and needs no right to write.
-        self._recorded = recorded and command.access is not Access.NONE and not self._dry_run
+        # The row of a task is its run's: it is written by whoever runs the task.
+        skips = self._dry_run or is_task(arguments)
+        self._recorded = recorded and command.access is not Access.NONE and not skips
         self._run_id = uuid.uuid4().hex
         self._began = time.monotonic()
         self._catalog: Catalog | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -71,8 +71,8 @@ class Beside:
         """Makes the table, unless it is there."""
         if self.exists():
             return
-        columns = ", ".join(f"{c.name} {c.type} COMMENT {literal(c.comment)}" for c in self.columns)
         properties = {TABLE_PROPERTY: self.name, **self.properties}
+        columns = columns_sql(self.columns)
         with self._lock.held(deadline), deadline.not_counting():
             create_table(
                 self._session,
@@ -86,6 +86,11 @@ class Beside:
         if not self.exists():
             return spark.createDataFrame([], ddl(self.columns))
         return spark.sql(f"SELECT * FROM {self.store.relation}")
+
+
+def columns_sql(columns: Iterable[ColumnSpec]) -> str:
+    """The columns as a statement adds them, with their comments."""
+    return ", ".join(f"{c.name} {c.type} COMMENT {literal(c.comment)}" for c in columns)
 
 
 def ddl(columns: Sequence[ColumnSpec]) -> str:

@@ -18,6 +18,7 @@ from catalog.table.functions import FUNCTIONS, Function
 from catalog.table.layout import ColumnSpec
 from catalog.table.platform_views import PLATFORM_VIEWS
 from catalog.table.store import ENTRIES
+from catalog.table.task_views import TASKS_VIEW
 from catalog.table.view import View
 from catalog.table.views import VIEWS
 
@@ -48,7 +49,10 @@ class Relation:
 
 # A column of a view has the type that the table has under this name, or one of these.
 TYPES = {
-    **{column.name: column.type for column in layout.COLUMNS},
+    **{column.name: column.type for column in (*runs.ALL_COLUMNS, *layout.COLUMNS)},
+    "task_id": "STRING",
+    "steps_done": "INT",
+    "seconds_left": "BIGINT",
     "segment_id": "STRING",
     "name": "STRING",
     "ddl": "STRING",
@@ -112,6 +116,7 @@ TYPES = {
 }
 
 _KEYS = {
+    "tasks": ("task_id",),
     "schemas": ("fingerprint",),
     "schema_columns": ("fingerprint", "path"),
     "segments": ("segment_id",),
@@ -167,6 +172,7 @@ RELATIONS = (
     Relation("entries", "||..o{", "changes", "was changed"),
     Relation("audit", "||..||", "changes", "is, if it is rolled and of a key"),
     Relation("runs", "|o..o{", "entries", "commits"),
+    Relation("runs", "||..o|", "tasks", "has an attempt"),
 )
 
 
@@ -193,9 +199,10 @@ def entities() -> tuple[Entity, ...]:
         Entity(
             runs.RUNS,
             "Runs of jobs, one row each; the table is there once a job has run",
-            runs.COLUMNS,
+            runs.ALL_COLUMNS,
             ("run_id",),
         ),
+        _entity(TASKS_VIEW),
     )
 
 

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from catalog.model import Caller
-from catalog.table.beside import Beside, ddl
-from catalog.table.layout import ColumnSpec
+from catalog.table.beside import Beside, columns_sql, ddl
+from catalog.table.failures import Failure, classify
+from catalog.table.layout import ColumnSpec, properties_sql
 from catalog.table.location import literal
 from catalog.table.statements import Statement
+from catalog.table.task_views import create_tasks_view
 from catalog.waiting import Deadline
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 RUNS = "runs"
 
@@ -27,7 +32,11 @@ COLUMNS = (
     ),
     ColumnSpec("arguments", "STRING", "The arguments as a JSON document"),
     ColumnSpec("actor", "STRING", "Who it was run for"),
-    ColumnSpec("status", "STRING", "running, done, found, failed, gave_up or interrupted"),
+    ColumnSpec(
+        "status",
+        "STRING",
+        "running, done, found, failed, gave_up or interrupted; of a task also queued or cancelled",
+    ),
     ColumnSpec("started_at", "TIMESTAMP", "When it began"),
     ColumnSpec("ended_at", "TIMESTAMP", "When it ended; null while it runs or if it was killed"),
     ColumnSpec("seen_at", "TIMESTAMP", "When it last said that it was alive"),
@@ -38,10 +47,26 @@ COLUMNS = (
     ColumnSpec("error_message", "STRING", "What the error said"),
 )
 DDL = ddl(COLUMNS)
+# Null in the rows of runs that are no tasks.
+TASK_COLUMNS = (
+    ColumnSpec("attempt", "INT", "How often the task was claimed; only the last owner can write"),
+    ColumnSpec("owner", "STRING", "The process that runs it"),
+    ColumnSpec("lease_until", "TIMESTAMP", "From then on anybody may take it over"),
+    ColumnSpec("exclusive_key", "STRING", "Of the tasks with this key one runs at a time"),
+    ColumnSpec("step", "STRING", "The step under way"),
+    ColumnSpec("step_started_at", "TIMESTAMP", "When that step began"),
+    ColumnSpec("steps", "INT", "How many steps are known"),
+    ColumnSpec("done", "BIGINT", "So much of the step under way is done"),
+    ColumnSpec("total", "BIGINT", "Of so much"),
+    ColumnSpec("results", "STRING", "What completed steps have given, by name, as JSON"),
+    ColumnSpec("retry_at", "TIMESTAMP", "After a failure: when it may be tried again"),
+)
+ALL_COLUMNS = (*COLUMNS, *TASK_COLUMNS)
 # By name: a later release may have added columns to the table.
 _NAMES = ", ".join(column.name for column in COLUMNS)
 _VALUES = ", ".join(f"s.{column.name}" for column in COLUMNS)
 _SET = ", ".join(f"{column.name} = s.{column.name}" for column in COLUMNS)
+_SERIALIZABLE = {"delta.isolationLevel": "Serializable"}
 
 
 class Status(StrEnum):
@@ -90,11 +115,13 @@ class RunLog(Beside):
 
     name = RUNS
     comment = "Runs of jobs on the Strata catalog, one row each"
-    columns = COLUMNS
+    columns = ALL_COLUMNS
     properties: ClassVar = {
+        **_SERIALIZABLE,
         "delta.checkpointInterval": "100",
         "delta.dataSkippingStatsColumns": "run_id,started_at",
     }
+    _complete = False
 
     def record(self, run: Run, deadline: Deadline) -> None:
         """Writes the run's row, in place of the one that it had."""
@@ -118,3 +145,54 @@ class RunLog(Beside):
             lambda: [Caller(run.actor, run_id=run.run_id)],
             deadline,
         )
+
+    def lacking(self) -> Sequence[ColumnSpec]:
+        """The columns that a table of an earlier release does not have yet."""
+        if self._complete:
+            return []
+        found = set(self._session.sql(f"SELECT * FROM {self.store.relation} LIMIT 0").columns)
+        missing = [column for column in ALL_COLUMNS if column.name not in found]
+        self._complete = not missing
+        return missing
+
+    def complete(self, deadline: Deadline) -> None:
+        """Makes the table if it is not there, and adds the columns that it lacks."""
+        if self._complete:
+            return
+        self.make(deadline)
+        while self.lacking():
+            try:
+                self._add_columns(deadline)
+            except Exception as error:  # Delta's own exceptions reach Python in more than one class
+                # Somebody else may add the same columns at this moment.
+                if self.lacking() and classify(error) is not Failure.CONFLICT:
+                    raise
+                deadline.wait(self._surroundings.pause(1), f"other changes of {self.store.table}")
+        if self._location.path is None:
+            create_tasks_view(self._session, self._location, replace=False)
+
+    def _add_columns(self, deadline: Deadline) -> None:
+        relation = self.store.relation
+        with self._lock.held(deadline), deadline.not_counting():
+            missing = self.lacking()
+            self._surroundings.at("complete.altering")
+            if missing:
+                # Before the columns: whoever finds those relies on it.
+                self._session.sql(
+                    f"ALTER TABLE {relation} SET TBLPROPERTIES ({properties_sql(_SERIALIZABLE)})"
+                )
+                self._session.sql(f"ALTER TABLE {relation} ADD COLUMNS ({columns_sql(missing)})")
+
+    def shown(self) -> str:
+        """Its rows for a FROM clause, with null for columns that an older table lacks."""
+        exists = self.exists()
+        missing = self.lacking() if exists else ALL_COLUMNS
+        columns = ", ".join(
+            f"CAST(NULL AS {column.type}) AS {column.name}" if column in missing else column.name
+            for column in ALL_COLUMNS
+        )
+        return f"(SELECT {columns} {f'FROM {self.store.relation}' if exists else 'WHERE false'})"
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """All recorded runs; none if nothing was recorded yet."""
+        return spark.sql(f"SELECT * FROM {self.shown()}")

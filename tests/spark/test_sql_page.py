@@ -19,6 +19,7 @@ from catalog.table.functions import FUNCTIONS, create_functions
 from catalog.table.runs import Run, Status
 from catalog.table.session import own_session, release
 from catalog.table.views import VIEWS
+from catalog.tasks.kind import TaskKind, TaskStep, TaskWork, in_order
 from catalog.waiting import Surroundings
 from tests.sessions import ROOT
 from tests.spark import prepared
@@ -165,6 +166,13 @@ def record_runs(catalog: Catalog) -> None:
     for run in (loaded, gave_up, lost):
         catalog.record(run)
 
+    def fail(work: TaskWork) -> dict[str, Any]:
+        raise RuntimeError("no disk")
+
+    counted = TaskStep("count", lambda work: {"counted": 2})
+    with pytest.raises(RuntimeError, match="no disk"):
+        catalog.run_task(TaskKind("inventory", in_order(counted, TaskStep("write", fail))))
+
 
 @dataclass(frozen=True)
 class Filled:
@@ -202,7 +210,7 @@ def page(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
     yield Filled(spark, catalog, names)
     names["duck"].close()
     views = (view.name for view in (*VIEWS, CHANGES))
-    for view in (*views, "runs", "audit", "segments_3", "history"):
+    for view in (*views, "runs", "tasks", "audit", "segments_3", "history"):
         spark.catalog.dropTempView(view)
     for function in FUNCTIONS:
         spark.sql(f"DROP TEMPORARY FUNCTION {function.name}")
@@ -401,6 +409,7 @@ def test_queries_on_runs_tell_how_jobs_went(page: Filled) -> None:
     last = page.run("The last run of each job")
     assert [(row[0], row[1], row[3]) for row in last] == [
         ("cleanup", "gave_up", "run-2"),
+        ("inventory", "queued", last[1][3]),
         ("publish", "done", "run-1"),
         ("verify", "running", "run-3"),
     ]
@@ -413,7 +422,12 @@ def test_queries_on_runs_tell_how_jobs_went(page: Filled) -> None:
     assert [row[1:] for row in counted] == [
         ("publish", "inserted", 1.0),
         ("publish", "replaced", 1.0),
+        ("inventory", "counted", 2.0),
     ]
+    (task,) = page.run("Tasks that are not over, how far they are, and what went wrong")
+    assert task[1:] == (
+        *("inventory", "queued", False, "1/2", "write", None, None, "RuntimeError"),
+    )
     assert [row[:4] for row in page.run("Commits of each run")] == [
         ("run-1", "publish", 4, "publish")
     ]

@@ -28,6 +28,7 @@ ERRORS = [error for error in tree() if error.__module__.startswith("catalog.")]
 RETRYABLE = {
     *("NOT_LOADED", "GAVE_UP", "LOAD_INTERRUPTED", "OUTCOME_UNKNOWN", "UNREADABLE_FILES"),
     *("SCHEMA_VERSION_MISMATCH", "PARTS_MISSING", "CLAIM_CONFLICT"),
+    *("TASK_BUSY", "TASK_LOST"),
 }
 
 

@@ -28,6 +28,7 @@ from catalog.cli.commands.reading import (
     SQL,
 )
 from catalog.cli.commands.report import REPORT
+from catalog.cli.commands.tasks import TASK_CANCEL, TASK_RESUME, TASK_SHOW, TASKS
 from catalog.cli.commands.types import DECLARE, TYPES
 from catalog.cli.commands.upkeep import CLEANUP, MAINTAIN, RECOVER, VERIFY
 from catalog.cli.commands.writing import DROP, INIT, PUBLISH
@@ -76,6 +77,10 @@ COMMANDS: tuple[Command, ...] = (
     CONFIG_GET,
     CONFIG_SET,
     CONFIG_UNSET,
+    TASKS,
+    TASK_SHOW,
+    TASK_CANCEL,
+    TASK_RESUME,
     POLL,
     CLEANUP,
     RECOVER,
@@ -90,5 +95,6 @@ GROUPS = {
     "contract": "say what the segments of a datasource must be like",
     "operation": "look at one operation, and decide what becomes of it",
     "config": "look at the catalog's settings, and change them",
+    "task": "look at one task, cancel it, or go on with it",
 }
 BY_NAME = {command.name: command for command in COMMANDS}

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from catalog.backfill.backfiller import DEFAULT_BATCH
 from catalog.backfill.report import BackfillReport
 from catalog.cli.answer import Answer, Table, cut
+from catalog.cli.as_task import add_as_task, is_task, run_as_task
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.commands.writing import add_why
 from catalog.cli.options import LIMIT, positive
@@ -60,11 +61,23 @@ def _publish_files_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--dry-run", action="store_true", help="only list and compare; no data file is opened"
     )
+    add_as_task(parser)
     add_why(parser)
 
 
 def _publish_files(work: Work) -> Answer:
     arguments = work.arguments
+    if is_task(arguments):
+        return run_as_task(
+            work,
+            "publish-files",
+            datasource=arguments.datasource,
+            pattern=arguments.pattern,
+            format=arguments.format,
+            remove_missing=arguments.remove_missing or None,
+            replace_changed=arguments.replace_changed or None,
+            batch=arguments.batch,
+        )
     report = work.catalog.publish_files(
         arguments.datasource,
         arguments.pattern,
@@ -152,11 +165,22 @@ def _backfill_arguments(parser: ArgumentParser) -> None:
     )
     _add_batch(parser, "segments", "backfill.batch")
     parser.add_argument("--dry-run", action="store_true", help="only count those that wait")
+    add_as_task(parser)
     add_why(parser)
 
 
 def _backfill(work: Work) -> Answer:
     arguments = work.arguments
+    if is_task(arguments):
+        return run_as_task(
+            work,
+            "backfill",
+            limit=arguments.limit,
+            datasources=arguments.datasource,
+            format=arguments.format,
+            retry_quarantined=arguments.retry_quarantined or None,
+            batch=arguments.batch,
+        )
     report = work.catalog.backfill(
         limit=arguments.limit,
         datasources=arguments.datasource,

@@ -14,6 +14,7 @@ from catalog.cli.command import Access, Command, Work
 from catalog.cli.options import add_as_of, add_limit
 from catalog.errors import InvalidInput
 from catalog.table.location import identifier
+from catalog.table.runs import COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -209,7 +210,8 @@ def _runs_arguments(parser: ArgumentParser) -> None:
 
 
 def _runs(work: Work) -> Answer:
-    frame = work.catalog.runs().orderBy(F.desc("started_at"))
+    names = [column.name for column in COLUMNS]  # what tasks have besides, `strata tasks` shows
+    frame = work.catalog.runs().orderBy(F.desc("started_at")).select(*names)
     brief = ("job", "status", "started_at", "ended_at", "version_after", "error_condition")
     return Answer(tables={"runs": fetch(frame, work.arguments.limit, brief)})
 

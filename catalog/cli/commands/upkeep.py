@@ -8,6 +8,7 @@ from dataclasses import asdict
 
 from catalog.cleanup import DEFAULT_LIMIT
 from catalog.cli.answer import Answer, Table, table_of
+from catalog.cli.as_task import add_as_task, is_task, run_as_task
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.commands.deciding import tried_again
 from catalog.cli.commands.operating import standing
@@ -33,11 +34,14 @@ def _cleanup_arguments(parser: ArgumentParser) -> None:
         f"{DEFAULT_LIMIT} at first)",
     )
     parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    add_as_task(parser)
     add_why(parser)
 
 
 def _cleanup(work: Work) -> Answer:
     arguments = work.arguments
+    if is_task(arguments):
+        return run_as_task(work, "cleanup", grace_seconds=arguments.grace, limit=arguments.limit)
     report = work.catalog.cleanup(
         grace=arguments.grace,
         limit=arguments.limit,
@@ -105,11 +109,23 @@ def _maintain_arguments(parser: ArgumentParser) -> None:
         help="retain less all the same: pollers that are further behind load everything anew",
     )
     parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    add_as_task(parser)
     add_why(parser)
 
 
 def _maintain(work: Work) -> Answer:
     arguments = work.arguments
+    if is_task(arguments):
+        return run_as_task(
+            work,
+            "maintain",
+            optimize=False if arguments.no_optimize else None,
+            audit=False if arguments.no_audit else None,
+            vacuum=False if arguments.no_vacuum else None,
+            retain_seconds=arguments.retain,
+            poller_lag_seconds=arguments.poller_lag,
+            cut_off_pollers=arguments.cut_off_pollers or None,
+        )
     report = work.catalog.maintain(
         optimize=not arguments.no_optimize,
         audit=not arguments.no_audit,
@@ -177,11 +193,14 @@ def _recover_arguments(parser: ArgumentParser) -> None:
         "recover.keep, 30d at first)",
     )
     parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    add_as_task(parser)
     add_why(parser)
 
 
 def _recover(work: Work) -> Answer:
     arguments, catalog = work.arguments, work.catalog
+    if is_task(arguments):
+        return run_as_task(work, "recover", keep_seconds=arguments.keep)
     report = catalog.recover(
         keep=arguments.keep,
         dry_run=arguments.dry_run,

@@ -17,6 +17,10 @@ from catalog.cli.shell import main
 
 ROOT = Path(__file__).parents[3]
 WORDS = [
+    "tasks",
+    "task show",
+    "task cancel",
+    "task resume",
     "init",
     "publish",
     "publish-files",
@@ -201,6 +205,13 @@ def test_what_changes_something_is_recorded_and_takes_a_reason_and_a_deadline() 
         (["operation", "renew", "7c1e", "--lease", "2h"], {"lease": timedelta(hours=2)}),
         (["advance", "42", "--deadline", "5m"], {"epoch": 42, "deadline": 300.0}),
         (["recover"], {"keep": None, "dry_run": False}),
+        (
+            ["cleanup", "--as-task", "--lease", "1m"],
+            {"as_task": True, "lease": timedelta(minutes=1)},
+        ),
+        (["tasks", "--state", "running"], {"state": "running"}),
+        (["task", "resume", "7c1e"], {"id": "7c1e", "as_task": True, "lease": None}),
+        (["task", "cancel", "7c1e", "--reason", "x"], {"id": "7c1e", "reason": "x"}),
         (["put", "-"], {"file": "-"}),
         (["objects"], {"type": None}),
         (["objects", "table", "--as-of", "12"], {"type": "table", "as_of": 12}),

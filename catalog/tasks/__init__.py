@@ -1,0 +1,1 @@
+"""Tasks: long work in steps that survives the process that does it."""

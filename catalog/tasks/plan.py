@@ -1,0 +1,158 @@
+"""What may become of a task, as pure functions from how it stands to how it stands then.
+
+The number of the attempt is what keeps an old owner out: every claim and every cancellation raises
+it, and a write counts only if the row still is as its writer has seen it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from catalog.errors import TaskBusy, TaskEnded
+from catalog.tasks.model import State, Task
+
+DEFAULT_LEASE = timedelta(minutes=5)
+DEFAULT_ATTEMPTS = 5
+_FIRST_PAUSE = timedelta(minutes=1)
+_LONGEST_PAUSE = timedelta(hours=1)
+_LONGEST_MESSAGE = 4000
+
+
+def claim(task: Task, owner: str, now: datetime, lease: timedelta, again: bool = False) -> Task:
+    """The task as its new owner runs it, or the same if it is the owner's already.
+
+    `again` is for people who know what they do: it also takes what failed, was cancelled, or
+    rests after a failure.
+
+    Raises:
+        TaskBusy: Another owner has it and is alive, or it rests.
+        TaskEnded: There is nothing left to run.
+    """
+    if task.state is State.RUNNING and task.owner == owner:
+        return task
+    if task.state is State.RUNNING and not task.expired(now):
+        raise busy(task)
+    if task.state is State.DONE or (task.state.ended and not again):
+        raise ended(task)
+    if task.state is State.QUEUED and not again and task.retry_at and task.retry_at > now:
+        raise TaskBusy(
+            f"Task {task.id} ({task.name}) failed with {task.error_condition} and rests until "
+            f"{task.retry_at.isoformat()}; try again then, or resume it to run it now.",
+            task=task.id,
+            retry_at=task.retry_at,
+        )
+    return replace(
+        task,
+        state=State.RUNNING,
+        owner=owner,
+        attempt=task.attempt + 1,
+        lease_until=now + lease,
+        seen_at=now,
+        step=None,
+        step_started_at=None,
+        done=0,
+        total=0,
+        retry_at=None,
+        ended_at=None,
+        version_after=None,
+    )
+
+
+def beat(task: Task, now: datetime, lease: timedelta, done: int, total: int) -> Task:
+    """Its owner is alive, and has come so far with the step under way."""
+    return replace(task, seen_at=now, lease_until=now + lease, done=done, total=total)
+
+
+def begin(task: Task, step: str, steps: int, now: datetime) -> Task:
+    """A step is under way."""
+    return replace(task, step=step, step_started_at=now, steps=steps, done=0, total=0)
+
+
+def finish(
+    task: Task, step: str, result: Mapping[str, Any], now: datetime, lease: timedelta
+) -> Task:
+    """A step is complete, and is never run again."""
+    results = {**task.results, step: dict(result)}
+    return replace(task, results=results, seen_at=now, lease_until=now + lease)
+
+
+def end(task: Task, now: datetime, version: int) -> Task:
+    """All steps are complete."""
+    return replace(
+        _left(task, now),
+        state=State.DONE,
+        steps=len(task.results),
+        ended_at=now,
+        version_after=version,
+        error_condition=None,
+        error_message=None,
+    )
+
+
+def fail(
+    task: Task, condition: str, message: str, now: datetime, again_at: datetime | None
+) -> Task:
+    """A step failed: it may be tried again from then on, or never by itself."""
+    return replace(
+        _left(task, now),
+        state=State.FAILED if again_at is None else State.QUEUED,
+        retry_at=again_at,
+        ended_at=now if again_at is None else None,
+        error_condition=condition,
+        error_message=message[:_LONGEST_MESSAGE],
+    )
+
+
+def cancel(task: Task, who: str, reason: str, now: datetime) -> Task:
+    """Nobody goes on with it. Whoever runs it learns so at its next write.
+
+    Raises:
+        TaskEnded: It is over already, but for one that was cancelled before.
+    """
+    if task.state is State.CANCELLED:
+        return task
+    if task.state.ended:
+        raise ended(task)
+    why = f": {reason}" if reason else ""
+    return replace(
+        _left(task, now),
+        state=State.CANCELLED,
+        attempt=task.attempt + 1,
+        retry_at=None,
+        ended_at=now,
+        error_condition="CANCELLED",
+        error_message=f"cancelled by {who}{why}"[:_LONGEST_MESSAGE],
+    )
+
+
+def _left(task: Task, now: datetime) -> Task:
+    return replace(task, seen_at=now, lease_until=None, owner=None, step_started_at=None)
+
+
+def pause_after(attempt: int) -> timedelta:
+    """How long a task rests after an attempt that failed."""
+    longer: int = 2 ** min(attempt - 1, 10)
+    return min(_LONGEST_PAUSE, _FIRST_PAUSE * longer)
+
+
+def busy(task: Task) -> TaskBusy:
+    """The error that names who has a task, and for how long."""
+    until = "unknown" if task.lease_until is None else task.lease_until.isoformat()
+    return TaskBusy(
+        f"Task {task.id} ({task.name}) is run by {task.owner}, whose lease is until {until}; try "
+        "again when it is done, or cancel it.",
+        task=task.id,
+        owner=task.owner,
+        lease_until=task.lease_until,
+    )
+
+
+def ended(task: Task) -> TaskEnded:
+    """The error that says how a task came to its end."""
+    how = f" ({task.error_message})" if task.error_message else ""
+    return TaskEnded(
+        f"Task {task.id} ({task.name}) is {task.state}{how}.", task=task.id, state=task.state.value
+    )

@@ -1,0 +1,230 @@
+"""Tasks whose owners die, sleep or meet: one owner may write, and a step is done once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from catalog import Catalog
+from catalog.errors import TaskBusy, TaskLost
+from catalog.progress import Step
+from catalog.table.runs import DDL, RunLog
+from catalog.table.session import own_session, tuning
+from catalog.tasks.kind import TaskKind, TaskStep, TaskWork, in_order
+from catalog.waiting import Deadline, Surroundings
+from tests.concurrency.gates import Gate, Side, assert_promises
+from tests.concurrency.processes import Process
+from tests.concurrency.tasking import STEPS, Log, kind
+
+Start = Callable[..., Process]
+Open = Callable[..., Catalog]
+HOUR = timedelta(hours=1)
+
+
+def clock(ahead: timedelta) -> Surroundings:
+    return Surroundings(clock=lambda: datetime.now(UTC) + ahead)
+
+
+def own(run: Callable[[TaskWork], Mapping[str, Any]], exclusive: str | None = None) -> TaskKind:
+    steps = in_order(TaskStep("work", run))
+    return TaskKind("own", steps, exclusive=exclusive, arguments={"n": int})
+
+
+def nothing(work: TaskWork) -> Mapping[str, Any]:
+    return {}
+
+
+class Died(BaseException):
+    """Ends a step as the death of its process does: nothing is written afterwards."""
+
+
+def die(work: TaskWork) -> Mapping[str, Any]:
+    raise Died
+
+
+# --- processes that die ---------------------------------------------------------------------------
+
+# Where the process dies, at which time there, and which steps it has completed by then.
+STOPS = [
+    ("task-claim.begins", 1, None),
+    ("task-claim.answered", 1, ()),
+    ("task.claimed", 1, ()),
+    *(("task.step.begins", n + 1, STEPS[:n]) for n in range(3)),
+    *(("task.step.returned", n + 1, STEPS[:n]) for n in range(3)),
+    *(("task-finish.begins", n + 1, STEPS[:n]) for n in range(3)),
+    *(("task-finish.answered", n + 1, STEPS[: n + 1]) for n in range(3)),
+]
+IN_CI = ("task.step.returned", 2)
+
+
+@pytest.mark.parametrize(
+    ("point", "times", "completed"),
+    [
+        pytest.param(
+            *each,
+            marks=[] if each[:2] == IN_CI else [pytest.mark.stress],
+            id=f"{each[0]}-{each[1]}",
+        )
+        for each in STOPS
+    ],
+)
+def test_a_task_whose_process_dies_is_taken_over_and_each_step_is_done_once(
+    open_catalog: Open,
+    location: str,
+    tmp_path: Path,
+    start: Start,
+    point: str,
+    times: int,
+    completed: tuple[str, ...] | None,
+) -> None:
+    catalog = open_catalog(surroundings=clock(HOUR))
+    file = tmp_path / "steps.log"
+    log = Log(file)
+    process = start("tasking", location, file, point, times)
+    assert list(process.lines()) == [{"ready": True}]
+    assert process.wait() == -9
+    left = catalog.tasks().collect()
+    assert len(left) == (completed is not None)
+    if left:
+        assert tuple(catalog.task(left[0]["task_id"]).results) == completed
+    began = log.steps("began")
+    task = catalog.run_task(kind(log))
+    if left and completed != STEPS:  # one that was done is over, and a new one is run
+        assert (task.id, task.attempt) == (left[0]["task_id"], 2)
+        assert log.steps("began")[len(began) :] == list(STEPS[len(completed or ()) :])
+    assert sorted(log.steps("did")) == sorted(STEPS)
+    assert [result["before"] for result in task.results.values()] == [[], ["one"], ["one", "two"]]
+    assert catalog.segments().count() == 3
+    assert_promises(catalog)
+
+
+# --- owners that meet -----------------------------------------------------------------------------
+
+
+def test_of_two_that_claim_at_once_one_gets_the_task(free: Open, tmp_path: Path) -> None:
+    second = free(clock(HOUR))
+    with pytest.raises(Died):
+        free().run_task(own(die), {"n": 0}, lease=timedelta(seconds=3))  # and the table is there
+    ran: list[str] = []
+
+    def races(mine: dict[str, int], others: dict[str, int], key: str | None) -> str:
+        """Holds the first inside its claim, lets the second claim, and gives what the first got."""
+        gate, entered, leave = Gate(tmp_path), threading.Event(), threading.Event()
+        ahead = gate.inside("task-claim")
+        first = free(Surroundings(clock=second_clock, source=ahead.source))
+
+        def work_of(who: str, stays: bool) -> Callable[[TaskWork], Mapping[str, Any]]:
+            def work(_: TaskWork) -> Mapping[str, Any]:
+                ran.append(who)
+                if stays:
+                    entered.set()
+                    assert leave.wait(90)
+                return {}
+
+            return work
+
+        one = Side(lambda: first.run_task(own(work_of("first", False), key), mine))
+        gate.await_reached()
+        two = Side(lambda: second.run_task(own(work_of("second", True), key), others))
+        assert entered.wait(90)
+        gate.open()
+        with pytest.raises(TaskBusy) as refused:
+            _ = one.result
+        leave.set()
+        assert two.result.state == "done"
+        return str(refused.value)
+
+    def second_clock() -> datetime:
+        return datetime.now(UTC) + HOUR
+
+    assert "is run by" in races({"n": 1}, {"n": 1}, None)  # both would make it
+    assert "only one task at a time is for 'k'" in races({"n": 2}, {"n": 3}, "k")
+    assert "is run by" in races({"n": 0}, {"n": 0}, None)  # both would take it over
+    assert ran == ["second"] * 3
+    assert second.tasks("done").count() == 3
+    assert_promises(second)
+
+
+def test_an_owner_that_wakes_up_can_write_no_more(open_catalog: Open) -> None:
+    sleeper, other = open_catalog(surroundings=clock(-HOUR)), open_catalog(actor="other")
+    asleep, awake = threading.Event(), threading.Event()
+    told: list[BaseException] = []
+
+    def sleep(work: TaskWork) -> Mapping[str, Any]:
+        asleep.set()
+        assert awake.wait(90)
+        return {"by": "sleeper"}
+
+    def listen(work: TaskWork) -> Mapping[str, Any]:
+        sleep(work)
+        try:
+            work.beat()
+        except TaskLost as lost:
+            told.append(lost)
+        work.progress(Step("x", 1, 2))  # raises it too: the work stops here
+        raise AssertionError("it went on")
+
+    for work in (sleep, listen):
+        asleep.clear()
+        awake.clear()
+        old = Side(lambda work=work: sleeper.run_task(own(work, "k"), {"n": 1}))
+        assert asleep.wait(90)
+        task = other.run_task(own(lambda _: {"by": "other"}, "k"), {"n": 1})
+        assert (task.attempt, task.results) == (2, {"work": {"by": "other"}})
+        awake.set()
+        with pytest.raises(TaskLost, match="attempt 1 was ours, and attempt 2 is done"):
+            _ = old.result
+        assert other.task(task.id) == task
+    assert len(told) == 1
+    # Another task with the same key has its place: it cannot renew its lease either.
+    asleep.clear()
+    awake.clear()
+    old = Side(lambda: sleeper.run_task(own(sleep, "k"), {"n": 2}))
+    assert asleep.wait(90)
+
+    def wake(work: TaskWork) -> Mapping[str, Any]:
+        awake.set()
+        with pytest.raises(TaskLost, match="runs in its place"):
+            _ = old.result
+        return {}
+
+    # Its owner's clock is behind, so it only sees that this lease is later than its own.
+    assert other.run_task(own(wake, "k"), {"n": 3}).state == "done"
+    assert other.tasks("running").count() == 1  # left as it was, for whoever takes it over
+    assert_promises(other)
+
+
+def test_two_that_bring_an_old_table_up_to_date_at_once_both_succeed(
+    free: Open, gate: Gate
+) -> None:
+    catalog = free()
+    old_table(catalog)
+
+    def log(surroundings: Surroundings) -> RunLog:
+        spark = catalog._spark
+        return RunLog(
+            lambda: own_session(spark), catalog.location, None, surroundings, tuning(spark)
+        )
+
+    first, second = log(gate.between("complete.altering")), log(Surroundings())
+    side = Side(lambda: first.complete(Deadline(60)))
+    gate.await_reached()
+    second.complete(Deadline(60))
+    gate.open()
+    assert side.result is None
+    assert first.lacking() == second.lacking() == []
+    for each in (first, second):
+        each.close()
+
+
+def old_table(catalog: Catalog) -> None:
+    """The table of runs as the release before tasks made it."""
+    catalog._spark.sql(
+        f"CREATE TABLE {catalog.location.table('runs')} ({DDL}) USING DELTA "
+        "TBLPROPERTIES ('strata.table' = 'runs')"
+    )

@@ -1,0 +1,115 @@
+"""Tasks as the shell shows them, and words that are run as tasks."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from catalog.cli.as_task import is_task, run_as_task, shown_task
+from catalog.cli.command import Work
+from catalog.cli.commands.tasks import for_people, only
+from catalog.errors import InvalidInput, UnknownTask
+from catalog.progress import silent
+from catalog.table.task_views import TASKS_VIEW
+from catalog.tasks.kinds import TASKS
+from catalog.tasks.model import State, Task
+
+WHEN = datetime(2024, 1, 31, 12, tzinfo=UTC)
+ID = "7c1e0a4be3a54d0f9d1a3a0b8f2f6c11"
+ROW: dict[str, Any] = {
+    **dict.fromkeys(TASKS_VIEW.columns),
+    "task_id": ID,
+    "name": "maintain",
+    "state": "running",
+    "steps_done": 2,
+    "steps": 7,
+    "step": "optimize segment 3",
+    "done": 1,
+    "total": 4,
+    "seconds_left": 180,
+    "expired": False,
+    "started_at": WHEN,
+}
+
+
+def task(**more: Any) -> Task:
+    return Task(ID, "backfill", {"limit": 5}, "ann", WHEN, WHEN, **more)
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({}, ("running", "2/7", "optimize segment 3", "25%", "3m", "10m", None)),
+        ({"expired": True}, ("left", "2/7", "optimize segment 3", "25%", "3m", "10m", None)),
+        ({"total": 0}, ("running", "2/7", "optimize segment 3", None, "3m", "10m", None)),
+        (
+            {
+                "state": "failed",
+                "ended_at": WHEN + timedelta(hours=2),
+                "seconds_left": None,
+                "error_condition": "BOOM",
+            },
+            ("failed", "2/7", None, None, None, "2h", "BOOM"),
+        ),
+    ],
+)
+def test_a_terminal_shows_how_far_a_task_is(
+    more: dict[str, Any], expected: tuple[Any, ...]
+) -> None:
+    shown = for_people([{**ROW, **more}], WHEN + timedelta(minutes=10))
+    assert shown.rows == (("7c1e0a4b…", "maintain", *expected),)
+
+
+def test_an_id_may_be_cut_short_while_it_is_the_only_one() -> None:
+    assert only("7c", [ID]) == ID
+    assert only("a", ["a", "ab"]) == "a"
+    with pytest.raises(UnknownTask, match="begins with '7c'; `strata tasks` lists"):
+        only("7c", [])
+    with pytest.raises(InvalidInput, match="several tasks' ids: a1, a2; type more"):
+        only("a", ["a1", "a2"])
+
+
+@pytest.mark.parametrize(
+    ("made", "found", "note"),
+    [
+        (task(state=State.DONE, results={"segments 1": {"quarantined": 0}}), False, ""),
+        (task(state=State.DONE, results={"segments 1": {"quarantined": 2}}), True, ""),
+        (task(state=State.RUNNING, lease_until=WHEN), False, "Its owner is gone: strata task"),
+        (task(state=State.CANCELLED), False, f"strata task resume {ID} goes on"),
+    ],
+)
+def test_a_task_says_what_was_found_and_what_to_do(made: Task, found: bool, note: str) -> None:
+    answer = shown_task(made, TASKS["backfill"])
+    assert answer.found is found
+    assert answer.note.startswith(note)
+    assert (answer.facts["state"], answer.facts["arguments"]) == (made.state.value, {"limit": 5})
+    assert answer.facts["expired"] is (made.state is State.RUNNING)
+
+
+class Asked:
+    """Stands for a catalog that is asked to run a task, and remembers how."""
+
+    def run_task(self, name: str, arguments: dict[str, Any], **how: Any) -> Task:
+        self.name, self.arguments, self.how = name, arguments, how
+        TASKS[name].check(arguments)
+        return task(state=State.DONE)
+
+
+def test_a_word_that_is_run_as_a_task_gives_it_what_it_was_told() -> None:
+    catalog = Asked()
+    given = Namespace(as_task=True, dry_run=False, lease=None, reason="x", deadline=7.0)
+    work = Work(None, given, silent, lambda _: None, catalog)  # type: ignore[arg-type]
+    run_as_task(work, "cleanup", grace_seconds=timedelta(0), limit=None)
+    assert (catalog.name, catalog.arguments) == ("cleanup", {"grace_seconds": 0.0})
+    assert catalog.how["lease"] == timedelta(minutes=5)
+    assert (catalog.how["reason"], catalog.how["deadline"]) == ("x", 7.0)
+
+
+def test_a_dry_run_is_never_a_task() -> None:
+    assert is_task(Namespace(as_task=True, dry_run=False))
+    assert is_task(Namespace(as_task=True))
+    assert not is_task(Namespace(as_task=True, dry_run=True))
+    assert not is_task(Namespace())
