@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import logging
 import os
 from collections.abc import Iterable, Sequence
@@ -18,7 +17,7 @@ from catalog import maintain as maintaining
 from catalog.backfill.completing import Completed, Completer
 from catalog.backfill.waiting import Completion
 from catalog.cleanup import Cleaner, CleanupReport
-from catalog.config import Settings
+from catalog.config import Settings, user
 from catalog.drop import Dropper, Selection, select
 from catalog.errand import Errand
 from catalog.errors import (
@@ -30,10 +29,10 @@ from catalog.errors import (
 from catalog.maintain import Maintainer, MaintainReport, check_retention
 from catalog.model import Caller, DropResult, OnExisting, PublishResult, Segment, check_actor
 from catalog.objects.keeper import Keeper
-from catalog.operating import Operating
 from catalog.operations.committing import Committer, Request
 from catalog.operations.counters import Counters
 from catalog.operations.service import Operations
+from catalog.preserving import Preserving
 from catalog.progress import Progress, silent
 from catalog.publish.batch import Batch, batch_of
 from catalog.publish.frame import FramePublisher
@@ -67,7 +66,7 @@ class UpgradeReport:
     dry_run: bool = False
 
 
-class Catalog(Operating):
+class Catalog(Preserving):
     """A catalog of segments and their schemas, kept in one Delta table.
 
     Open one with `Catalog.open`. Calls from many threads are welcome: publishes that wait at the
@@ -117,10 +116,12 @@ class Catalog(Operating):
         self._dropper = Dropper(self._writer, opened.segment_buckets, surroundings)
         self._completer = Completer(self._writer, opened.segment_buckets, surroundings)
         self._counters = Counters()
-        committer = Committer(self._writer, opened.segment_buckets, surroundings, self._counters)
-        self._keeper = Keeper(committer)
+        self._committer = Committer(
+            self._writer, opened.segment_buckets, surroundings, self._counters
+        )
+        self._keeper = Keeper(self._committer)
         self._operations = Operations(
-            committer, self._queue, self._frames, self._caches, self._writing
+            self._committer, self._queue, self._frames, self._caches, self._writing
         )
 
     @classmethod
@@ -445,12 +446,3 @@ class Catalog(Operating):
 
     def _deadline(self, seconds: float | None) -> Deadline:
         return Deadline(self._settings.deadline if seconds is None else seconds)
-
-
-def user() -> str:
-    """Whoever runs this process."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        # A container may run under a number that has no name.
-        return f"uid {os.getuid()}"

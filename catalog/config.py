@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import getpass
+import os
 from dataclasses import dataclass, field
 
 from catalog.files.opening import Files, OpenFile
@@ -31,3 +33,12 @@ class Settings:
     file_lock: bool = True
     open_file: OpenFile = field(default_factory=Files)
     announcements: str | None = None
+
+
+def user() -> str:
+    """Whoever runs this process."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        # A container may run under a number that has no name.
+        return f"uid {os.getuid()}"

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from catalog.catalog import Catalog, user
+from catalog.catalog import Catalog
 from catalog.cli import metrics
 from catalog.cli.answer import Answer
 from catalog.cli.choices import SPARK_ACTOR, SPARK_LOCATION, Choices, no_location
@@ -26,6 +26,7 @@ from catalog.cli.exits import Exit, exit_of
 from catalog.cli.output import Face, face
 from catalog.cli.recorder import Recorder
 from catalog.cli.showing import showing
+from catalog.config import user
 from catalog.progress import Progress, Step
 from catalog.table.runs import Run
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,12 +18,16 @@ _COLUMNS = "key, revision, fingerprint, datasource, digest, payload"
 
 @dataclass(frozen=True)
 class Objects:
-    """All objects at one version, and the commit that changed one last."""
+    """All objects at one version, and the commit that changed one last.
+
+    `highest` is the revision of the guard: no object ever had a higher one.
+    """
 
     version: int
     nodes: Mapping[str, Node]
     commit_ids: Mapping[str, str]
     guard: str | None
+    highest: int = 0
 
 
 @dataclass(frozen=True)
@@ -43,13 +47,19 @@ def all_objects(store: Store, version: int) -> Objects:
         f"SELECT kind, commit_id, {_COLUMNS} FROM {store.pinned(version)} "
         f"WHERE kind IN ('object', 'guard') AND bucket = {OBJECT_BUCKET}"
     ).collect()
-    guard = [row["commit_id"] for row in rows if row["kind"] == "guard"]
-    objects = [row.asDict() for row in rows if row["kind"] == "object"]
+    return objects_of([row.asDict() for row in rows], version)
+
+
+def objects_of(rows: Sequence[Mapping[str, Any]], version: int) -> Objects:
+    """All objects from rows of the kinds `object` and `guard`."""
+    objects = [row for row in rows if row["kind"] == "object"]
+    guard = next((row for row in rows if row["kind"] == "guard"), None)
     return Objects(
         version,
         {row["key"]: _node(row) for row in objects},
         {row["key"]: row["commit_id"] for row in objects},
-        guard[0] if guard else None,
+        None if guard is None else guard["commit_id"],
+        0 if guard is None else guard["revision"],
     )
 
 

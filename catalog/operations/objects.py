@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from hashlib import sha256
 
@@ -51,11 +52,21 @@ def after(
     )
 
 
-def write_objects(rows: RowSet, before: Objects, nodes: Mapping[str, Node]) -> Difference:
-    """Adds the rows that lead from the objects that were read to others."""
+def write_objects(
+    rows: RowSet,
+    before: Objects,
+    nodes: Mapping[str, Node],
+    published: Mapping[str, datetime] | None = None,
+) -> Difference:
+    """Adds the rows that lead from the objects that were read to others.
+
+    `published` says when objects that are created were first published, if that was before.
+    """
     changed = difference(before.nodes, nodes)
-    rows.guard(before.guard, change=True)
-    for key, node in {**changed.inserted, **changed.updated}.items():
+    written = {**changed.inserted, **changed.updated}
+    highest = max((node.revision for node in written.values()), default=0)
+    rows.guard(before.guard, change=True, rise=max(1, highest - before.highest))
+    for key, node in written.items():
         old = before.nodes.get(key)
         fresh = old is None or key in changed.recreated
         rows.add(
@@ -70,6 +81,7 @@ def write_objects(rows: RowSet, before: Objects, nodes: Mapping[str, Node]) -> D
             datasource=node.datasource,
             digest=node.digest,
             payload=node.payload(),
+            published_at=(published or {}).get(key, rows.now),
         )
     for key in changed.deleted:
         rows.add(Kind.OBJECT, OBJECT_BUCKET, key, Change.DELETE, seen=before.commit_ids[key])

@@ -168,6 +168,29 @@ class RunLog:
             deadline,
         )
 
+    def restore(self, runs: DataFrame, deadline: Deadline) -> None:
+        """Writes runs that were recorded elsewhere; those that are there already stay."""
+        if not self.exists():
+            self._create(deadline)
+        present = [column.name for column in COLUMNS if column.name in runs.columns]
+        names, values = ", ".join(present), ", ".join(f"s.{name}" for name in present)
+        self.writer.commit(
+            lambda _: Statement(
+                "restore-runs",
+                lambda view: (
+                    f"MERGE INTO {self.store.relation} AS t USING {view} AS s "
+                    f"ON t.run_id = s.run_id WHEN NOT MATCHED THEN INSERT ({names}) "
+                    f"VALUES ({values})"
+                ),
+                runs,
+                bulk=True,
+            ),
+            self._surroundings.new_id(),
+            "restore-runs",
+            list,
+            deadline,
+        )
+
     def _create(self, deadline: Deadline) -> None:
         columns = ", ".join(f"{c.name} {c.type} COMMENT {literal(c.comment)}" for c in COLUMNS)
         with self._lock.held(deadline), deadline.not_counting():
