@@ -9,6 +9,7 @@ from catalog.cli.commands.epochs import ADVANCE, EPOCH
 from catalog.cli.commands.objects import GET, OBJECTS, PUT, REMOVE
 from catalog.cli.commands.operating import OPERATION_SHOW, OPERATIONS
 from catalog.cli.commands.poll import POLL
+from catalog.cli.commands.preserving import BACKUP, RESTORE, ROLLBACK
 from catalog.cli.commands.reading import (
     DATASOURCES,
     HISTORY,
@@ -52,6 +53,9 @@ COMMANDS: tuple[Command, ...] = (
     RECOVER,
     VERIFY,
     MAINTAIN,
+    BACKUP,
+    RESTORE,
+    ROLLBACK,
     SQL,
     REPORT,
     DEMO,
