@@ -16,6 +16,9 @@ from catalog.files.opening import Files
 from catalog.maintain import MaintainReport
 from catalog.model import DropResult, PublishResult, Segment
 from catalog.objects.model import Object, StoredObject
+from catalog.preserve.backup import BackupReport
+from catalog.preserve.restore import RestoreReport
+from catalog.preserve.rollback import RollbackReport
 from catalog.progress import Step
 from catalog.publish.files import FileProblem, FilesReport
 from catalog.realtime.stream import StreamAnnouncer
@@ -26,6 +29,7 @@ from catalog.verify import VerifyReport, Violation
 
 __all__ = [
     "BackfillReport",
+    "BackupReport",
     "Cache",
     "CacheMetrics",
     "Catalog",
@@ -43,6 +47,8 @@ __all__ = [
     "Poll",
     "PublishResult",
     "Quarantined",
+    "RestoreReport",
+    "RollbackReport",
     "Run",
     "Schema",
     "Segment",
