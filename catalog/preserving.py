@@ -13,9 +13,10 @@ from catalog.model import Caller, check_actor
 from catalog.operating import Operating
 from catalog.operations.committing import Committer
 from catalog.preserve.backup import Backup, BackupReport
+from catalog.preserve.comparison import Past
 from catalog.preserve.files import BackupFiles
 from catalog.preserve.restore import Ground, Restore, RestoreReport, rows_of
-from catalog.preserve.rollback import Past, Rollback, RollbackReport
+from catalog.preserve.rollback import Rollback, RollbackReport
 from catalog.progress import Progress, silent
 from catalog.table import opening
 from catalog.table.layout import LAYOUT, Layout
@@ -175,7 +176,7 @@ class Preserving(Operating):
             self._check_writable()
         asking = self._asking(actor, reason, deadline)
         past = self._at(version) if backup is None else self._of(os.fspath(backup))
-        work = Rollback(self._committer, progress)
+        work = Rollback(self._committer, tuning(self._spark), progress)
         if dry_run:
             return work.look(past)
         return self._queue.alone(lambda: work.go_back(past, asking), asking.deadline)

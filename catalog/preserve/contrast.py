@@ -224,9 +224,9 @@ def carried(
     kept = ("bucket", "revision", "digest", "payload", "published_at")
     definitions = (
         then.where("kind IN ('schema', 'retired')")
+        .join(wanted, "key", "left_semi")
         .groupBy("key")
         .agg(F.min_by(F.struct(*kept), F.expr("kind = 'retired'")).alias("d"))
-        .join(wanted, "key", "left_semi")
     )
     return as_changes(
         definitions,

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -29,13 +31,10 @@ def contents(frame: DataFrame, columns: Sequence[str], kind: str = "kind") -> di
     rows = (
         frame.selectExpr(f"{kind} AS of_kind", f"{hash_sql(columns)} AS hashed")
         .groupBy("of_kind")
-        .agg({"*": "count", "hashed": "bit_xor"})
+        .agg(F.count("*").alias("rows"), F.bit_xor("hashed").alias("digest"))
         .collect()
     )
-    return {
-        row["of_kind"]: Content(row["count(1)"], f"{row['bit_xor(hashed)'] & _MASK:016x}")
-        for row in rows
-    }
+    return {row["of_kind"]: Content(row["rows"], f"{row['digest'] & _MASK:016x}") for row in rows}
 
 
 _MASK = (1 << 64) - 1

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from catalog.errors import BrokenBackup, InvalidInput, LayoutTooNew, PathOccupied, RestoreUnfinished
 from catalog.model import Caller
+from catalog.operations.committing import Settled
 from catalog.preserve.digests import Content, contents, differences
 from catalog.preserve.files import BackupFiles
 from catalog.preserve.kinds import bucket_sql
@@ -181,9 +182,12 @@ class Restore:
         values = ", ".join(f"s.{name}" for name in names)
         self._step("fill", 2)
         commit_id = ground.surroundings.new_id()
-        # What is there is left alone, so the same again after a lost answer, or a stop, is safe.
-        writer.commit(
-            lambda _: Statement(
+
+        def fill(uncertain: bool) -> Statement:
+            if is_open(store):  # by another restore of the same backup: it is everybody's now
+                raise Settled(None)
+            # What is there is left alone: the same again after a lost answer or a stop is safe.
+            return Statement(
                 RESTORE_BACKUP,
                 lambda view: (
                     f"MERGE INTO {store.relation} AS t USING {view} AS s ON {_SAME} "
@@ -191,12 +195,18 @@ class Restore:
                 ),
                 rows,
                 bulk=True,
-            ),
-            commit_id,
-            RESTORE_BACKUP,
-            lambda: [ground.caller.counting(backup=manifest.identity, rows=manifest.rows)],
-            ground.deadline,
-        )
+            )
+
+        try:
+            writer.commit(
+                fill,
+                commit_id,
+                RESTORE_BACKUP,
+                lambda: [ground.caller.counting(backup=manifest.identity, rows=manifest.rows)],
+                ground.deadline,
+            )
+        except Settled:
+            return
         ground.surroundings.at("restore-backup.filled")
         if manifest.runs is not None:
             log_of_runs = RunLog(
@@ -207,7 +217,7 @@ class Restore:
         wrong = differences(
             contents(rows, names), contents(store.rows(store.head().version), names)
         )
-        if wrong:
+        if wrong and not is_open(store):
             raise BrokenBackup(
                 f"What was restored to {opened.location} is not what the backup holds: "
                 f"{'; '.join(wrong)}. It is not opened to anybody; remove it and try again.",
@@ -220,10 +230,14 @@ class Restore:
     def _open(self, store: Store, lock: TableLock) -> None:
         """Takes the mark away: from now on it is a catalog."""
         with lock.held(self._ground.deadline), self._ground.deadline.not_counting():
-            store.session.sql(
-                f"ALTER TABLE {store.relation} UNSET TBLPROPERTIES IF EXISTS "
-                f"('{RESTORING_PROPERTY}')"
-            )
+            try:
+                store.session.sql(
+                    f"ALTER TABLE {store.relation} UNSET TBLPROPERTIES IF EXISTS "
+                    f"('{RESTORING_PROPERTY}')"
+                )
+            except Exception:  # another restore was quicker, or only the answer was lost
+                if not is_open(store):
+                    raise
 
     def _report(self, manifest: Manifest, opened: Opened, repeated: bool = False) -> RestoreReport:
         return RestoreReport(
@@ -239,6 +253,11 @@ class Restore:
 
     def _step(self, what: str, done: int) -> None:
         self._ground.progress(Step(f"restore: {what}", done, _STEPS))
+
+
+def is_open(store: Store) -> bool:
+    """Whether the mark of a restore is gone."""
+    return RESTORING_PROPERTY not in store.detail().properties
 
 
 def rows_of(files: BackupFiles, buckets: int) -> DataFrame:

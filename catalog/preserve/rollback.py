@@ -5,48 +5,31 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from catalog.model import from_micros
-from catalog.objects.model import Node
-from catalog.objects.reading import Objects, all_objects, objects_of
-from catalog.objects.state import Difference, difference
 from catalog.operations.committing import Committed, Committer, Request, Settled
 from catalog.operations.objects import write_objects
 from catalog.operations.reading import Standing, claimed, standing_claims
 from catalog.operations.rows import OBJECT_BUCKET
 from catalog.operations.rowset import RowSet
+from catalog.preserve.comparison import OBJECT, Comparer, Comparison, Past
 from catalog.preserve.contrast import (
     Changed,
-    Reach,
     carried,
     changes_of,
     claimed_keys,
-    contrast,
     first_keys,
-    gone_schemas,
     probes,
-    reaches,
-    schema_bucket_of,
 )
-from catalog.preserve.kinds import check_known
-from catalog.preserve.objects import rolled_back
-from catalog.progress import Progress, Step
-from catalog.rows import schema_bucket
+from catalog.progress import Progress
 from catalog.table.changes import Change, plain_clash
 from catalog.table.layout import bucket_of
+from catalog.table.session import Tuning
 from catalog.table.statements import DATASOURCE, Statement
-from catalog.table.views import complete
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 log = logging.getLogger(__name__)
 
 ROLLBACK = "rollback"
-_OBJECT = "object"
-# From so many changes on, running the statement takes longer than planning it.
-_BULK = 5_000
 _SHOWN = 10
 
 
@@ -81,86 +64,20 @@ class RollbackReport:
         return max(0, self.version - self.planned_at - 1) if self.commit_id else 0
 
 
-@dataclass(frozen=True)
-class Past:
-    """What a catalog was: all its rows, with all columns, in buckets as it has them now."""
-
-    name: str
-    rows: DataFrame
-
-
-@dataclass(frozen=True)
-class _Objects:
-    """All objects now and as they will be."""
-
-    now: Objects
-    nodes: Mapping[str, Node]
-    changed: Difference
-    published_micros: Mapping[str, int]
-
-    @property
-    def written(self) -> dict[str, Node]:
-        return {**self.changed.inserted, **self.changed.updated}
-
-    @property
-    def keys(self) -> set[str]:
-        """Those that change, and those that they link to: nobody may take these away meanwhile."""
-        changing = self.written.keys() | self.changed.deleted.keys()
-        return changing | {link for node in self.written.values() for link in node.links}
-
-    @property
-    def datasources(self) -> set[str]:
-        """Datasources that an object begins or ceases to stand for."""
-        names: set[str | None] = set()
-        for key in self.written.keys() | self.changed.deleted.keys():
-            sides = [state[key] for state in (self.now.nodes, self.nodes) if key in state]
-            found = {node.datasource for node in sides}
-            if len(sides) < 2 or len(found) > 1:
-                names |= found
-        return {name for name in names if name is not None}
-
-    @property
-    def fingerprints(self) -> set[str]:
-        return {node.fingerprint for node in self.written.values() if node.fingerprint is not None}
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """What has to change, compared at one version."""
-
-    version: int
-    rows: DataFrame
-    gone: DataFrame
-    objects: _Objects
-    reaches: tuple[Reach, ...]
-    schemas: int
-    schema_buckets: frozenset[int]
-
-    @property
-    def changes(self) -> tuple[Changed, ...]:
-        changed = self.objects.changed
-        objects = Changed(
-            _OBJECT, len(changed.inserted), len(changed.updated), len(changed.deleted)
-        )
-        every = [each.changed for each in self.reaches]
-        every += [objects, Changed("schema", inserted=self.schemas)]
-        return tuple(sorted((each for each in every if each.rows), key=lambda each: each.kind))
-
-
 class Rollback:
     """Brings the contents of a catalog back; runs in the commit thread."""
 
-    def __init__(self, committer: Committer, progress: Progress) -> None:
+    def __init__(self, committer: Committer, tuning: Tuning, progress: Progress) -> None:
         self._committer = committer
         self._store = committer.store
-        self._progress = progress
+        self._comparer = Comparer(committer.store, tuning, progress)
 
     def look(self, past: Past) -> RollbackReport:
         """What a rollback would do now, with the first keys of each kind."""
-        plan = self._compare(past)
+        plan = self._comparer.compare(past)
         shown = first_keys(plan.rows, [each.changed.kind for each in plan.reaches])
         changed = plan.objects.changed
-        shown[_OBJECT] = tuple(
+        shown[OBJECT] = tuple(
             sorted(
                 (
                     *((Change.INSERT.value, key) for key in changed.inserted),
@@ -177,10 +94,10 @@ class Rollback:
 
     def go_back(self, past: Past, request: Request) -> RollbackReport:
         """Commits what has to change; planned again whenever something is otherwise by then."""
-        planned: list[_Plan] = []
+        planned: list[Comparison] = []
 
         def plan(rows: RowSet) -> Statement:
-            made = self._compare(past)
+            made = self._comparer.compare(past)
             if not made.changes:
                 self._nothing_left(rows, made, planned)
             planned[:] = [made]
@@ -201,7 +118,7 @@ class Rollback:
             retries=done.retries,
         )
 
-    def _nothing_left(self, rows: RowSet, made: _Plan, planned: list[_Plan]) -> None:
+    def _nothing_left(self, rows: RowSet, made: Comparison, planned: list[Comparison]) -> None:
         """Ends the work: everything is as it was, perhaps by a commit whose answer was lost."""
         if planned and self._store.find_commit(rows.commit_id) is not None:
             raise Settled(self._committer.lost(rows.commit_id, made.version))
@@ -209,63 +126,15 @@ class Rollback:
         raise Settled(Committed(made.version, "", 0))
 
     @staticmethod
-    def _figures(past: Past, planned: list[_Plan]) -> Callable[[], Mapping[str, int | str]]:
+    def _figures(past: Past, planned: list[Comparison]) -> Callable[[], Mapping[str, int | str]]:
         return lambda: {
             "to": past.name,
             "rows": sum(each.rows for made in planned for each in made.changes),
         }
 
-    # --- what differs -----------------------------------------------------------------------------
-
-    def _compare(self, past: Past) -> _Plan:
-        store = self._store
-        version = store.head().version
-        self._progress(Step(f"rollback: compare with {past.name}", 0, 2))
-        now = store.session.sql(f"SELECT * FROM {complete(store.session, store.pinned(version))}")
-        check_known(row["kind"] for row in past.rows.select("kind").distinct().collect())
-        check_known(row["kind"] for row in now.select("kind").distinct().collect())
-        changed = contrast(past.rows, now)
-        gone = gone_schemas(past.rows, now)
-        # How many went, and from which buckets: their keys may be too many to be listed.
-        missing = gone.groupBy(schema_bucket_of("key").alias("bucket")).count().collect()
-        objects = self._objects(past, version)
-        found = tuple(reaches(changed))
-        buckets = {row["bucket"] for row in missing}
-        buckets |= {bucket for each in found for bucket in each.schema_buckets}
-        buckets |= {schema_bucket(each) for each in objects.fingerprints}
-        self._progress(Step(f"rollback: compare with {past.name}", 1, 2))
-        return _Plan(
-            version,
-            changed,
-            gone,
-            objects,
-            found,
-            sum(row["count"] for row in missing),
-            frozenset(buckets),
-        )
-
-    def _objects(self, past: Past, version: int) -> _Objects:
-        rows = [
-            row.asDict()
-            for row in past.rows.where("kind IN ('object', 'guard')")
-            .selectExpr(
-                *("kind", "key", "commit_id", "revision", "fingerprint", "datasource", "digest"),
-                *("payload", "unix_micros(published_at) AS published"),
-            )
-            .collect()
-        ]
-        then, now = objects_of(rows, version), all_objects(self._store, version)
-        nodes = rolled_back(now.nodes, then.nodes, max(now.highest, then.highest))
-        return _Objects(
-            now,
-            nodes,
-            difference(now.nodes, nodes),
-            {row["key"]: row["published"] for row in rows},
-        )
-
     # --- the commit -------------------------------------------------------------------------------
 
-    def _statement(self, past: Past, plan: _Plan, rows: RowSet) -> Statement:
+    def _statement(self, past: Past, plan: Comparison, rows: RowSet) -> Statement:
         objects = plan.objects
         if objects.written or objects.changed.deleted:
             published = {key: from_micros(each) for key, each in objects.published_micros.items()}
@@ -292,14 +161,14 @@ class Rollback:
             self._store,
             plain_clash(standing.decided),
             frames,
-            bulk=sum(each.rows for each in plan.changes) >= _BULK,
+            bulk=plan.bulk,
             changing=True,
         )
 
-    def _claims(self, plan: _Plan) -> Standing:
+    def _claims(self, plan: Comparison) -> Standing:
         """Who claims what changes, even if only to have it stay: then nothing may go back."""
         objects = plan.objects
-        keys = [(_OBJECT, OBJECT_BUCKET, key) for key in sorted(objects.keys)]
+        keys = [(OBJECT, OBJECT_BUCKET, key) for key in sorted(objects.keys)]
         keys += [(DATASOURCE, self._bucket(name), name) for name in sorted(objects.datasources)]
         frame = self._store.session.createDataFrame(keys, "target STRING, bucket INT, key STRING")
         buckets = {bucket for _, bucket, _ in keys}
@@ -307,7 +176,7 @@ class Rollback:
         wanted = claimed_keys(plan.rows).union(frame)
         return standing_claims(self._store, wanted, buckets, plan.version)
 
-    def _ask(self, plan: _Plan, rows: RowSet) -> None:
+    def _ask(self, plan: Comparison, rows: RowSet) -> None:
         """Adds the rows that are refused where an operation has a claim by the time of the commit.
 
         Rule Z: whatever changes, or must stay, has its staged bucket read.
@@ -315,7 +184,7 @@ class Rollback:
         objects = plan.objects
         changing = objects.written.keys() | objects.changed.deleted.keys()
         for key in objects.keys - changing:
-            rows.add(_OBJECT, OBJECT_BUCKET, key, Change.PROBE)
+            rows.add(OBJECT, OBJECT_BUCKET, key, Change.PROBE)
         for name in objects.datasources:
             rows.reads_all("staged", [self._bucket(name)])
         if objects.keys:
