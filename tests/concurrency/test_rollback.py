@@ -69,6 +69,7 @@ def test_a_schema_that_is_retired_meanwhile_is_carried(free: Open, gate: Gate) -
     assert_promises(other)
 
 
+@pytest.mark.stress
 def test_a_claim_that_comes_meanwhile_refuses_it(free: Open, gate: Gate) -> None:
     other = free()
     then = ground(other)
@@ -84,6 +85,7 @@ def test_a_claim_that_comes_meanwhile_refuses_it(free: Open, gate: Gate) -> None
     assert_promises(other)
 
 
+@pytest.mark.stress
 @pytest.mark.exact
 def test_a_rollback_settles_conflicts_and_a_lost_answer(free: Open) -> None:
     met: list[str] = []

@@ -86,6 +86,10 @@ def test_a_backup_of_everything_comes_back_after_all_is_lost(
 
     with pytest.raises(PathOccupied):
         Catalog.restore(spark, path, location)
+    # Parts of operations under way know their buckets.
+    with pytest.raises(InvalidInput, match="2 operations that are not decided"):
+        Catalog.restore(spark, path, str(tmp_path / "other"), segment_buckets=3)
+    assert not (tmp_path / "other").exists()
     kept = spark.createDataFrame(catalog._store.rows(report.version).toArrow())
     runs = catalog.runs().toArrow().to_pylist()
     shutil.rmtree(location)
@@ -247,17 +251,7 @@ def test_a_restore_that_was_stopped_is_nobodys_catalog_until_it_is_run_again(
     assert verified.ok, verified
 
 
-def test_buckets_stay_where_operations_under_way_know_them(
-    spark: SparkSession, catalog: Catalog, tmp_path: Path
-) -> None:
-    staged(catalog, publish=[segment("orders/1")])
-    path, where = str(tmp_path / "backup"), str(tmp_path / "restored")
-    catalog.backup(path)
-    with pytest.raises(InvalidInput, match="1 operations that are not decided"):
-        Catalog.restore(spark, path, where, segment_buckets=3)
-    assert not Path(where).exists()
-
-
+@pytest.mark.stress
 def test_a_restore_into_a_schema_has_its_views(
     spark: SparkSession, catalog: Catalog, schema_name: str, tmp_path: Path
 ) -> None:
@@ -269,6 +263,7 @@ def test_a_restore_into_a_schema_has_its_views(
     assert spark.sql(f"SELECT sum(num_rows) AS n FROM {schema_name}.segments").head() == (5,)
 
 
+@pytest.mark.stress
 @pytest.mark.exact
 def test_a_restore_settles_conflicts_and_lost_answers(
     spark: SparkSession, catalog: Catalog, tmp_path: Path

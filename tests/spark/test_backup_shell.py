@@ -35,6 +35,7 @@ def strata(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> Strata:
     return run
 
 
+@pytest.mark.stress
 def test_the_shell_goes_back_makes_backups_and_restores_them(
     strata: Strata, catalog: Catalog, location: str, tmp_path: Path
 ) -> None:
