@@ -21,6 +21,9 @@ from catalog.model import DropResult, PublishResult, Segment
 from catalog.named.model import NamedSchema, Registered, StillWorks
 from catalog.objects.model import Object, StoredObject
 from catalog.objects.types import ObjectType, States
+from catalog.preserve.backup import BackupReport
+from catalog.preserve.restore import RestoreReport
+from catalog.preserve.rollback import RollbackReport
 from catalog.progress import Step
 from catalog.publish.files import FileProblem, FilesReport
 from catalog.realtime.stream import StreamAnnouncer
@@ -33,6 +36,7 @@ from catalog.verify import VerifyReport, Violation
 
 __all__ = [
     "BackfillReport",
+    "BackupReport",
     "Breach",
     "Cache",
     "CacheMetrics",
@@ -57,6 +61,8 @@ __all__ = [
     "PublishResult",
     "Quarantined",
     "Registered",
+    "RestoreReport",
+    "RollbackReport",
     "Run",
     "Schema",
     "Segment",

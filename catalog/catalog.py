@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import logging
 import os
 import threading
@@ -20,7 +19,7 @@ from catalog.auditing import Auditing
 from catalog.backfill.completing import Completed, Completer
 from catalog.backfill.waiting import Completion
 from catalog.cleanup import Cleaner, CleanupReport
-from catalog.config import DEFAULT_DEADLINE, Settings
+from catalog.config import DEFAULT_DEADLINE, Settings, user
 from catalog.configuring import Configuring
 from catalog.contracting import Contracting
 from catalog.contracts.keeper import ContractKeeper
@@ -43,6 +42,7 @@ from catalog.operating import Operating
 from catalog.operations.committing import Committer, Request
 from catalog.operations.counters import Counters
 from catalog.operations.service import Operations
+from catalog.preserving import Preserving
 from catalog.progress import Progress, silent
 from catalog.publish.batch import Batch, batch_of
 from catalog.publish.frame import FramePublisher
@@ -81,7 +81,7 @@ class UpgradeReport:
     dry_run: bool = False
 
 
-class Catalog(Keeping, Naming, Contracting, Auditing, Configuring, Tasking, Operating):
+class Catalog(Keeping, Naming, Contracting, Auditing, Configuring, Tasking, Preserving, Operating):
     """A catalog of segments and their schemas, kept in one Delta table.
 
     Open one with `Catalog.open`. Calls from many threads are welcome: publishes that wait at the
@@ -140,13 +140,15 @@ class Catalog(Keeping, Naming, Contracting, Auditing, Configuring, Tasking, Oper
         self._dropper = Dropper(self._writer, opened.segment_buckets, surroundings)
         self._completer = Completer(self._writer, opened.segment_buckets, terms, surroundings)
         self._counters = Counters()
-        committer = Committer(self._writer, opened.segment_buckets, surroundings, self._counters)
-        self._keeper = Keeper(committer)
-        self._contracts = ContractKeeper(committer)
-        self._registrar = Registrar(committer)
-        self._setting_keeper = SettingKeeper(committer)
+        self._committer = Committer(
+            self._writer, opened.segment_buckets, surroundings, self._counters
+        )
+        self._keeper = Keeper(self._committer)
+        self._contracts = ContractKeeper(self._committer)
+        self._registrar = Registrar(self._committer)
+        self._setting_keeper = SettingKeeper(self._committer)
         self._operations = Operations(
-            committer, self._queue, self._frames, self._caches, self._writing
+            self._committer, self._queue, self._frames, self._caches, self._writing
         )
 
     @classmethod
@@ -512,12 +514,3 @@ class Catalog(Keeping, Naming, Contracting, Auditing, Configuring, Tasking, Oper
     def _deadline(self, seconds: float | None) -> Deadline:
         given = self._settings.deadline if seconds is None else seconds
         return Deadline(self._chosen("deadline", given))
-
-
-def user() -> str:
-    """Whoever runs this process."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        # A container may run under a number that has no name.
-        return f"uid {os.getuid()}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import getpass
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,3 +43,12 @@ class Settings:
     announcements: str | None = None
     given: Mapping[str, Any] = field(default_factory=dict)
     fallback: Mapping[str, Any] = field(default_factory=dict)
+
+
+def user() -> str:
+    """Whoever runs this process."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        # A container may run under a number that has no name.
+        return f"uid {os.getuid()}"

@@ -55,9 +55,7 @@ class Configuring(Operating):
         Raises:
             InvalidSetting: There is no such setting, or it cannot have this value.
         """
-        return self._configure(
-            setting(checked({name: value})), "set", actor, reason, deadline
-        )
+        return self._configure(setting(checked({name: value})), "set", actor, reason, deadline)
 
     def unset_setting(
         self,

@@ -145,6 +145,33 @@ class UnsuitableSession(CatalogError):
     condition = "UNSUITABLE_SESSION"
 
 
+# --- backups --------------------------------------------------------------------------------------
+
+
+class BackupNotFound(CatalogError, LookupError):
+    """There is no complete backup at the path; nothing was written."""
+
+    condition = "BACKUP_NOT_FOUND"
+
+
+class BrokenBackup(CatalogError):
+    """A backup does not hold what its manifest says, or cannot be read; nothing was written."""
+
+    condition = "BROKEN_BACKUP"
+
+
+class PathOccupied(CatalogError):
+    """The path for a backup, or the location for a restore, holds something else already."""
+
+    condition = "PATH_OCCUPIED"
+
+
+class RestoreUnfinished(CatalogError):
+    """A restore into the location was begun and not completed; nothing can be read there yet."""
+
+    condition = "RESTORE_UNFINISHED"
+
+
 # --- what is in the catalog ----------------------------------------------------------------------
 
 

@@ -12,6 +12,7 @@ from catalog.cache.snapshot import Position, Snapshot
 from catalog.errors import GaveUp
 from catalog.table.layout import bucket_of
 from catalog.table.location import literal
+from catalog.table.opening import check_restored
 from catalog.table.store import Head, Store
 
 log = logging.getLogger(__name__)
@@ -30,7 +31,10 @@ class Loader:
     def load(self) -> Snapshot:
         """The snapshot of the newest version."""
         for _ in range(3):
-            before = self.store.detail().table_id
+            detail = self.store.detail()
+            # A poller that outlives the table keeps what it has until the new one is complete.
+            check_restored(self.store.location, detail)
+            before = detail.table_id
             head = self.store.head()
             snapshot = self.load_at(Position(before, head.version, head.stamp))
             if self.store.detail().table_id == before:

@@ -24,13 +24,15 @@ class Access(Enum):
     READ = "reads it"
     WRITE = "changes it"
     CREATE = "changes it, and creates it if there is none"
+    NEW = "makes one where there is none, by itself"
 
 
 @dataclass(frozen=True)
 class Work:
     """What a command has at hand.
 
-    `tell` shows an answer before the last one, for commands that go on.
+    `tell` shows an answer before the last one, for commands that go on. `location` and `actor` are
+    for commands that make a catalog by themselves.
     """
 
     spark: SparkSession
@@ -38,6 +40,8 @@ class Work:
     progress: Progress
     tell: Callable[[Answer], None]
     opened: Catalog | None = None
+    location: str = ""
+    actor: str = ""
 
     @property
     def catalog(self) -> Catalog:

@@ -101,6 +101,7 @@ def _add_common(parser: ArgumentParser, command: Command) -> None:
             help="the catalog: a path such as /data/meta or a schema such as main.meta",
         )
         common.add_argument("--actor", help="who this is done for (default: the user)")
+    if command.access not in (Access.NONE, Access.NEW):
         common.add_argument(
             "--session", help="in whose session, such as a token; it is recorded with the actor"
         )

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from catalog.catalog import Catalog, user
+from catalog.catalog import Catalog
 from catalog.cli import metrics
 from catalog.cli.answer import Answer
 from catalog.cli.as_task import is_task
@@ -33,7 +33,7 @@ from catalog.cli.exits import Exit, exit_of
 from catalog.cli.output import Face, face
 from catalog.cli.recorder import Recorder
 from catalog.cli.showing import showing
-from catalog.config import Settings
+from catalog.config import Settings, user
 from catalog.progress import Progress, Step
 from catalog.settings.known import FILE
 from catalog.table.runs import Run
@@ -108,7 +108,8 @@ class _Begun:
         # A dry run leaves no trace and needs no right to write.
         # The row of a task is its run's: it is written by whoever runs the task.
         skips = self._dry_run or is_task(arguments)
-        self._recorded = recorded and command.access is not Access.NONE and not skips
+        opens = command.access not in (Access.NONE, Access.NEW)
+        self._recorded = recorded and opens and not skips
         self._run_id = uuid.uuid4().hex
         self._began = time.monotonic()
         self._catalog: Catalog | None = None
@@ -123,11 +124,22 @@ class _Begun:
             spark = stack.enter_context(sessions(self._arguments, choices, self._shown))
             try:
                 stack.callback(self._close)
+                location, actor = "", ""
                 if self._command.access is not Access.NONE:
-                    self._open(spark, choices.over(from_spark(spark)))
+                    chosen = choices.over(from_spark(spark))
+                    location, actor = _named(chosen)
+                    if self._command.access is not Access.NEW:
+                        self._open(spark, location, actor, chosen)
                 with showing(self._command.long) as progress:
-                    alive = partial(self._step, progress)
-                    work = Work(spark, self._arguments, alive, self._tell, self._catalog)
+                    work = Work(
+                        spark,
+                        self._arguments,
+                        partial(self._step, progress),
+                        self._tell,
+                        self._catalog,
+                        location,
+                        actor,
+                    )
                     answer = self._command.work(work)
                 self._count(answer.figures)
                 self.code = Exit.FOUND if answer.found else Exit.DONE
@@ -138,14 +150,11 @@ class _Begun:
             # Last: what was done is done, whatever becomes of the words about it.
             self._shown.show(answer)
 
-    def _open(self, spark: SparkSession, choices: Choices) -> None:
-        if choices.location is None:
-            raise no_location()
-        actor = choices.actor or user()
+    def _open(self, spark: SparkSession, location: str, actor: str, choices: Choices) -> None:
         access = self._command.access
         self._catalog = Catalog.open(
             spark,
-            choices.location,
+            location,
             read_only=(access is Access.READ or self._dry_run) and not self._recorded,
             create=access is Access.CREATE,
             actor=actor,
@@ -208,6 +217,13 @@ class _Begun:
             metrics.write(file, outcome, stats, datetime.now(UTC))
         except Exception as failure:  # what the run did is done, and its exit code says so
             log.warning("The metrics could not be written to %s: %s", file, failure)
+
+
+def _named(choices: Choices) -> tuple[str, str]:
+    """The catalog's location and the actor that were chosen."""
+    if choices.location is None:
+        raise no_location()
+    return choices.location, choices.actor or user()
 
 
 def from_spark(spark: SparkSession) -> Choices:

@@ -68,7 +68,8 @@ class Keeper:
             if outcome.nodes == objects.nodes:
                 raise Settled(_result(objects, outcome, Committed(version, "", 0)))
             planned[:] = [(objects, outcome)]
-            write_objects(rows, objects, outcome.nodes, outcome.moves)
+            created = {new: objects.created[old] for old, new in outcome.moves.items()}
+            write_objects(rows, objects, outcome.nodes, created)
             for put in outcome.changes.puts.values():
                 if put.schema is not None:
                     rows.schema(put.schema)

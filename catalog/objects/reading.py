@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -22,7 +22,7 @@ class Objects:
     """All objects at one version, the commit that changed one last, and what waits for its epoch.
 
     An operation with objects that becomes ready changes the guard too, so whoever expects that
-    knows all of them.
+    knows all of them. `highest` is the revision of the guard: no object ever had a higher one.
     """
 
     version: int
@@ -31,6 +31,7 @@ class Objects:
     created: Mapping[str, datetime]
     guard: str | None
     ready: tuple[OperationRow, ...] = ()
+    highest: int = 0
 
 
 @dataclass(frozen=True)
@@ -53,15 +54,21 @@ def all_objects(store: Store, version: int) -> Objects:
         f"AND (kind = 'operation' OR bucket = {OBJECT_BUCKET}) "
         "AND (kind <> 'operation' OR state = 'ready')"
     ).collect()
-    guard = [row["commit_id"] for row in rows if row["kind"] == "guard"]
-    objects = [row.asDict() for row in rows if row["kind"] == "object"]
+    return objects_of([row.asDict() for row in rows], version)
+
+
+def objects_of(rows: Sequence[Mapping[str, Any]], version: int) -> Objects:
+    """All objects from rows of the kinds `object` and `guard`, and what is ready to change them."""
+    objects = [row for row in rows if row["kind"] == "object"]
+    guard = next((row for row in rows if row["kind"] == "guard"), None)
     return Objects(
         version,
         {row["key"]: _node(row) for row in objects},
         {row["key"]: row["commit_id"] for row in objects},
         {row["key"]: from_micros(row["published_micros"]) for row in objects},
-        guard[0] if guard else None,
-        tuple(OperationRow.of(row.asDict()) for row in rows if row["kind"] == "operation"),
+        None if guard is None else guard["commit_id"],
+        tuple(OperationRow.of(row) for row in rows if row["kind"] == "operation"),
+        0 if guard is None else guard["revision"],
     )
 
 

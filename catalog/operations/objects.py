@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from hashlib import sha256
 
@@ -92,16 +93,18 @@ def write_objects(
     rows: RowSet,
     before: Objects,
     nodes: Mapping[str, Node],
-    moves: Mapping[str, str] | None = None,
+    published: Mapping[str, datetime] | None = None,
 ) -> Difference:
     """Adds the rows that lead from the objects that were read to others.
 
-    `moves` has the new keys of objects that were renamed: they are as old as before.
+    `published` says when objects were first published whose rows are new and that are not: they
+    were renamed, or come back.
     """
-    came_from = {new: old for old, new in (moves or {}).items()}
     found = difference(before.nodes, nodes)
-    rows.guard(before.guard, change=True)
-    for key, node in {**found.inserted, **found.updated}.items():
+    written = {**found.inserted, **found.updated}
+    highest = max((node.revision for node in written.values()), default=0)
+    rows.guard(before.guard, change=True, rise=max(1, highest - before.highest))
+    for key, node in written.items():
         old = before.nodes.get(key)
         fresh = old is None or key in found.recreated
         rows.add(
@@ -116,7 +119,7 @@ def write_objects(
             datasource=node.datasource,
             digest=node.digest,
             payload=node.payload(),
-            published_at=before.created[came_from[key]] if key in came_from else rows.now,
+            published_at=(published or {}).get(key, rows.now),
         )
     for key in found.deleted:
         rows.add(Kind.OBJECT, OBJECT_BUCKET, key, Change.DELETE, seen=before.commit_ids[key])

@@ -124,13 +124,16 @@ class RowSet:
             payload=row.payload(),
         )
 
-    def guard(self, seen: str | None, change: bool) -> None:
-        """Expects that no object has changed since they were read, and says if some do now."""
+    def guard(self, seen: str | None, change: bool, rise: int = 1) -> None:
+        """Expects that no object has changed since they were read, and says if some do now.
+
+        `rise` is added to its revision, so that no object ever has a higher one.
+        """
         if seen is None:
-            self.add(Kind.GUARD, OBJECT_BUCKET, OBJECTS, Change.INSERT)
+            self.add(Kind.GUARD, OBJECT_BUCKET, OBJECTS, Change.INSERT, revision=rise)
         else:
             how = Change.UPDATE if change else Change.EXPECT
-            self.add(Kind.GUARD, OBJECT_BUCKET, OBJECTS, how, seen=seen)
+            self.add(Kind.GUARD, OBJECT_BUCKET, OBJECTS, how, seen=seen, revision=rise)
 
     def schema(self, schema: Schema) -> None:
         """Carries a definition, for the case that it is not there; each once."""

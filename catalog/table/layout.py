@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import xxhash
@@ -65,6 +66,9 @@ LAYOUT_PROPERTY = "strata.layout"
 # Names the tables beside the entries as ours: others may have tables of such names in a schema.
 TABLE_PROPERTY = "strata.table"
 BUCKETS_PROPERTY = "strata.segmentBuckets"
+# Which backup a catalog was restored from; and the same as long as it is not complete.
+RESTORED_PROPERTY = "strata.restored"
+RESTORING_PROPERTY = "strata.restoring"
 
 # Without these the arguments for publish, clean-up and poll do not hold.
 REQUIRED_PROPERTIES = {
@@ -103,13 +107,17 @@ class Layout:
     columns: tuple[ColumnSpec, ...]
     steps: dict[int, Step] = field(default_factory=dict)
 
-    def ddl(self, relation: str, segment_buckets: int) -> str:
-        """The statement that creates the table unless it is there."""
+    def ddl(
+        self, relation: str, segment_buckets: int, more: Mapping[str, str] | None = None
+    ) -> str:
+        """The statement that creates the table unless it is there, with more properties."""
         columns = ",\n  ".join(
             f"{c.name} {c.type} COMMENT {literal(c.comment)}" for c in self.columns
         )
         properties = {
             **TABLE_PROPERTIES,
+            **(more or {}),
+            **REQUIRED_PROPERTIES,
             LAYOUT_PROPERTY: str(self.number),
             BUCKETS_PROPERTY: str(segment_buckets),
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from catalog.errors import (
     InvalidInput,
     LayoutTooNew,
     NotACatalog,
+    RestoreUnfinished,
     UnsuitableSession,
 )
 from catalog.table.failures import Failure, classify, condition_of
@@ -21,6 +23,7 @@ from catalog.table.layout import (
     BUCKETS_PROPERTY,
     LAYOUT_PROPERTY,
     REQUIRED_PROPERTIES,
+    RESTORING_PROPERTY,
     TABLE_PROPERTY,
     Layout,
 )
@@ -77,8 +80,13 @@ def absolute(session: SparkSession, location: Location) -> Location:
     return location.at(uri.removesuffix(f"/{ENTRIES}") if local is None else str(local.parent))
 
 
-def find(session: SparkSession, location: Location, layout: Layout) -> Opened | None:
-    """The catalog at a location, or nothing; raises if something else is there."""
+def find(
+    session: SparkSession, location: Location, layout: Layout, restoring: bool = False
+) -> Opened | None:
+    """The catalog at a location, or nothing; raises if something else is there.
+
+    One that is being restored is for nobody but the restore.
+    """
     relation = location.table(ENTRIES)
     try:
         detail = read_detail(session, relation)
@@ -93,6 +101,8 @@ def find(session: SparkSession, location: Location, layout: Layout) -> Opened | 
             "catalog; conf/local.conf shows the settings.",
             location=str(location),
         ) from error
+    if not restoring:
+        check_restored(location, detail)
     return _checked(session, _resolved(location, detail), detail, layout)
 
 
@@ -103,8 +113,12 @@ def create(
     segment_buckets: int,
     locked: bool,
     deadline: Deadline,
+    more: Mapping[str, str] | None = None,
 ) -> Opened:
-    """Creates the table unless somebody else is quicker, and returns what is there then."""
+    """Creates the table unless somebody else is quicker, and returns what is there then.
+
+    `more` are further properties; with that of a restore, it is found though it is not complete.
+    """
     if not 1 <= segment_buckets <= MOST_BUCKETS:
         raise InvalidInput(
             f"segment_buckets must be between 1 and {MOST_BUCKETS}, not {segment_buckets}.",
@@ -115,15 +129,16 @@ def create(
     if location.path is not None and local is not None:
         location = location.at(_spelled_like(location.path, str(local.parent)))
     lock = TableLock.beside(local if locked else None)
-    ddl = layout.ddl(location.table(ENTRIES), segment_buckets)
+    ddl = layout.ddl(location.table(ENTRIES), segment_buckets, more)
+    restoring = RESTORING_PROPERTY in (more or {})
     for attempt in range(_LOOKS):
         try:
             with lock.held(deadline):
                 create_table(session, ddl, str(location))
-            found = find(session, location, layout)
+            found = find(session, location, layout, restoring)
         except NotACatalog:
             # Files that are no table yet may be somebody else's creation on its way.
-            found = find(session, location, layout)
+            found = find(session, location, layout, restoring)
             if found is None and attempt == _LOOKS - 1:
                 raise
         if found is not None:
@@ -197,6 +212,17 @@ def _resolved(location: Location, detail: Detail) -> Location:
 
 def _spelled_like(given: str, path: str) -> str:
     return f"file:{path}" if given.startswith("file:") else path
+
+
+def check_restored(location: Location, detail: Detail) -> None:
+    """Refuses a catalog that is being restored: it is empty, or nobody has compared it yet."""
+    if RESTORING_PROPERTY in detail.properties:
+        raise RestoreUnfinished(
+            f"The catalog at {location} is being restored from a backup and is not complete. Wait "
+            "for the restore, or run it again if it was stopped.",
+            location=str(location),
+            backup=detail.properties[RESTORING_PROPERTY],
+        )
 
 
 def _checked(session: SparkSession, location: Location, detail: Detail, layout: Layout) -> Opened:

@@ -146,6 +146,28 @@ class RunLog(Beside):
             deadline,
         )
 
+    def restore(self, runs: DataFrame, deadline: Deadline) -> None:
+        """Writes runs that were recorded elsewhere; those that are there already stay."""
+        self.make(deadline)
+        present = [column.name for column in ALL_COLUMNS if column.name in runs.columns]
+        names, values = ", ".join(present), ", ".join(f"s.{name}" for name in present)
+        self.writer.commit(
+            lambda _: Statement(
+                "restore-runs",
+                lambda view: (
+                    f"MERGE INTO {self.store.relation} AS t USING {view} AS s "
+                    f"ON t.run_id = s.run_id WHEN NOT MATCHED THEN INSERT ({names}) "
+                    f"VALUES ({values})"
+                ),
+                runs,
+                bulk=True,
+            ),
+            self._surroundings.new_id(),
+            "restore-runs",
+            list,
+            deadline,
+        )
+
     def lacking(self) -> Sequence[ColumnSpec]:
         """The columns that a table of an earlier release does not have yet."""
         if self._complete:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 ENTRIES = "entries"
 # The verb of commits that move the stable epoch.
 ADVANCE = "advance"
+# The verb of the commit that fills a table from a backup: its rows keep the ids that they have.
+RESTORE_BACKUP = "restore-backup"
 # Beyond so many names a statement costs more than reading all rows.
 MOST_NAMED = 5_000
 
@@ -247,6 +249,12 @@ def commit_id_of(user_metadata: str | None) -> str | None:
     document = _parsed(user_metadata)
     commit_id = document.get("commit")
     return commit_id if isinstance(commit_id, str) else None
+
+
+def verb_of(user_metadata: str | None) -> str | None:
+    """What a commit is, if it is one of ours."""
+    verb = _parsed(user_metadata).get("verb")
+    return verb if isinstance(verb, str) else None
 
 
 def epoch_of(user_metadata: str | None) -> int | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from catalog.cache.loader import Loader
 from catalog.cache.snapshot import Position
-from catalog.table.store import Store, commit_id_of
+from catalog.table.store import RESTORE_BACKUP, Store, commit_id_of, verb_of
 from catalog.verify.report import Findings, Problem
 
 if TYPE_CHECKING:
@@ -24,7 +24,10 @@ def check_commits(found: Findings, store: Store, feed: DataFrame, first: int) ->
     ours = {
         int(row["version"]): commit_id_of(row["userMetadata"])
         for row in history
-        if row["version"] > first and row["operation"] not in _NOT_CLAIMED
+        if row["version"] > first
+        and row["operation"] not in _NOT_CLAIMED
+        # A restored row tells of the commit that changed it last, in the table that there was.
+        and verb_of(row["userMetadata"]) != RESTORE_BACKUP
     }
     known = store.session.createDataFrame(
         list(ours.items()) or [(-1, "")],
@@ -46,6 +49,14 @@ def check_commits(found: Findings, store: Store, feed: DataFrame, first: int) ->
         .where("NOT commit_id <=> expected")
         .select("version", "kind", "key", "commit_id", "expected"),
     )
+
+
+def restored_versions(store: Store) -> set[int]:
+    """The versions that came from a backup: how their rows came about was judged elsewhere."""
+    history = store.history().select("version", "userMetadata").collect()
+    return {
+        int(row["version"]) for row in history if verb_of(row["userMetadata"]) == RESTORE_BACKUP
+    }
 
 
 def check_polls(found: Findings, store: Store, buckets: int, first: int, last: int) -> None:

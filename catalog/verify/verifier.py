@@ -11,7 +11,7 @@ from catalog.table.store import Store
 from catalog.table.views import complete, nulls
 from catalog.verify import names, objects, operations
 from catalog.verify.changes import steps
-from catalog.verify.history import check_commits, check_polls
+from catalog.verify.history import check_commits, check_polls, restored_versions
 from catalog.verify.names import Names, check_names
 from catalog.verify.objects import Links, check_objects, check_rules
 from catalog.verify.operations import Lives, check_operations
@@ -114,8 +114,9 @@ class Verifier:
         rows = events.where(f"kind IN ({kinds})").toArrow().to_pylist()
         lives, links, named = Lives(), Links(), Names()
         problems: list[Problem] = []
+        beginnings = {first, *restored_versions(self._store)}
         for step in steps(rows):
-            if step.version == first:
+            if step.version in beginnings:
                 lives.start(step)
                 links.start(step)
                 named.start(step)

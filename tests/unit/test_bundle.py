@@ -42,7 +42,7 @@ def test_every_include_matches_files_and_every_resource_file_is_included() -> No
 
 
 def test_all_upkeep_is_scheduled() -> None:
-    upkeep = ("backfill", "cleanup", "maintain", "recover", "verify")
+    upkeep = ("backfill", "backup", "cleanup", "maintain", "recover", "verify")
     assert set(JOBS) == {f"strata_{job}" for job in upkeep}
 
 

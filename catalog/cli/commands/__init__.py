@@ -19,6 +19,7 @@ from catalog.cli.commands.naming import REGISTER, SET_MODE
 from catalog.cli.commands.objects import ENSURE, GET, OBJECTS, PUT, REMOVE, RENAME
 from catalog.cli.commands.operating import OPERATION_SHOW, OPERATIONS
 from catalog.cli.commands.poll import POLL
+from catalog.cli.commands.preserving import BACKUP, RESTORE, ROLLBACK
 from catalog.cli.commands.reading import (
     DATASOURCES,
     RUNS,
@@ -86,6 +87,9 @@ COMMANDS: tuple[Command, ...] = (
     RECOVER,
     VERIFY,
     MAINTAIN,
+    BACKUP,
+    RESTORE,
+    ROLLBACK,
     SQL,
     REPORT,
     DEMO,

@@ -67,6 +67,9 @@ WORDS = [
     "contract set",
     "contract show",
     "contract remove",
+    "backup",
+    "restore",
+    "rollback",
 ]
 JOBS = [
     "publish",
@@ -77,6 +80,7 @@ JOBS = [
     "recover",
     "verify",
     "poll",
+    "backup",
 ]
 
 
@@ -215,6 +219,10 @@ def test_what_changes_something_is_recorded_and_takes_a_reason_and_a_deadline() 
         (["put", "-"], {"file": "-"}),
         (["objects"], {"type": None}),
         (["objects", "table", "--as-of", "12"], {"type": "table", "as_of": 12}),
+        (["backup", "/b/1", "--version", "7"], {"path": "/b/1", "version": 7}),
+        (["restore", "/b/1", "--segment-buckets", "64"], {"segment_buckets": 64}),
+        (["rollback", "2024-01-31"], {"version": datetime(2024, 1, 31, tzinfo=UTC)}),
+        (["rollback", "--backup", "/b/1", "--dry-run"], {"backup": "/b/1", "dry_run": True}),
         (["remove", "table/a", "table/b"], {"keys": ["table/a", "table/b"]}),
     ],
 )
@@ -240,6 +248,12 @@ def test_words_for_operations_and_objects_are_read(
         ["put"],
         ["remove"],
         ["get", "table/a", "table/b"],
+        ["backup"],
+        ["restore", "/b/1", "--segment-buckets", "0"],
+        ["restore", "/b/1", "--record"],
+        ["rollback"],
+        ["rollback", "7", "--backup", "/b/1"],
+        ["rollback", "yesterday"],
     ],
 )
 def test_what_a_word_does_not_take_is_refused(

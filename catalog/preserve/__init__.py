@@ -1,0 +1,1 @@
+"""Backups of a catalog, and the way back to what it was."""

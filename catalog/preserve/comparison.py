@@ -1,0 +1,167 @@
+"""What has to change for a catalog to be what it was, compared at one version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from catalog.objects.model import Node
+from catalog.objects.reading import Objects, all_objects, objects_of
+from catalog.objects.state import Difference, difference
+from catalog.preserve.contrast import (
+    Changed,
+    Reach,
+    contrast,
+    gone_schemas,
+    reaches,
+    schema_bucket_of,
+)
+from catalog.preserve.kinds import check_known
+from catalog.preserve.objects import rolled_back
+from catalog.progress import Progress, Step
+from catalog.rows import schema_bucket
+from catalog.table.session import Tuning, tune
+from catalog.table.store import Store
+from catalog.table.views import complete
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+OBJECT = "object"
+# From so many rows on, running the statement takes longer than planning it.
+_BULK = 5_000
+# So many changes are kept in memory.
+_FEW = 5_000
+
+
+@dataclass(frozen=True)
+class Past:
+    """What a catalog was: all its rows, with all columns, in buckets as it has them now."""
+
+    name: str
+    rows: DataFrame
+
+
+@dataclass(frozen=True)
+class ObjectChanges:
+    """All objects now and as they will be."""
+
+    now: Objects
+    nodes: Mapping[str, Node]
+    changed: Difference
+    published_micros: Mapping[str, int]
+
+    @property
+    def written(self) -> dict[str, Node]:
+        return {**self.changed.inserted, **self.changed.updated}
+
+    @property
+    def keys(self) -> set[str]:
+        """Those that change, and those that they link to: nobody may take these away meanwhile."""
+        changing = self.written.keys() | self.changed.deleted.keys()
+        return changing | {link for node in self.written.values() for link in node.links}
+
+    @property
+    def datasources(self) -> set[str]:
+        """Datasources that an object begins or ceases to stand for."""
+        names: set[str | None] = set()
+        for key in self.written.keys() | self.changed.deleted.keys():
+            sides = [state[key] for state in (self.now.nodes, self.nodes) if key in state]
+            found = {node.datasource for node in sides}
+            if len(sides) < 2 or len(found) > 1:
+                names |= found
+        return {name for name in names if name is not None}
+
+    @property
+    def fingerprints(self) -> set[str]:
+        return {node.fingerprint for node in self.written.values() if node.fingerprint is not None}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What has to change, compared at one version."""
+
+    version: int
+    rows: DataFrame
+    gone: DataFrame
+    objects: ObjectChanges
+    reaches: tuple[Reach, ...]
+    schemas: int
+    schema_buckets: frozenset[int]
+    bulk: bool
+
+    @property
+    def changes(self) -> tuple[Changed, ...]:
+        changed = self.objects.changed
+        objects = Changed(OBJECT, len(changed.inserted), len(changed.updated), len(changed.deleted))
+        every = [each.changed for each in self.reaches]
+        every += [objects, Changed("schema", inserted=self.schemas)]
+        return tuple(sorted((each for each in every if each.rows), key=lambda each: each.kind))
+
+
+class Comparer:
+    """Compares a catalog with what it was."""
+
+    def __init__(self, store: Store, tuning: Tuning, progress: Progress) -> None:
+        self._store = store
+        self._tuning = tuning
+        self._progress = progress
+
+    def compare(self, past: Past) -> Comparison:
+        """Compares what was with the newest version."""
+        session = self._store.session
+        self._progress(Step(f"rollback: compare with {past.name}", 0, 2))
+        tune(session, self._tuning.large)
+        try:
+            return self._differences(past, self._store.head().version)
+        finally:
+            tune(session, self._tuning.between)
+            self._progress(Step(f"rollback: compare with {past.name}", 1, 2))
+
+    def _differences(self, past: Past, version: int) -> Comparison:
+        session = self._store.session
+        now = session.sql(f"SELECT * FROM {complete(session, self._store.pinned(version))}")
+        kinds = now.select("kind").union(past.rows.select("kind")).groupBy("kind").count().collect()
+        check_known(row["kind"] for row in kinds)
+        changed = contrast(past.rows, now)
+        found = tuple(reaches(changed))
+        if sum(each.changed.rows for each in found) <= _FEW:
+            # The comparison is asked for several times from here on, and costs a scan of both.
+            changed = session.createDataFrame(changed.toArrow())
+        gone = gone_schemas(past.rows, now)
+        # How many went, and from which buckets: their keys may be too many to be listed.
+        missing = gone.groupBy(schema_bucket_of("key").alias("bucket")).count().collect()
+        objects = self._objects(past, version)
+        buckets = {row["bucket"] for row in missing}
+        buckets |= {bucket for each in found for bucket in each.schema_buckets}
+        buckets |= {schema_bucket(each) for each in objects.fingerprints}
+        return Comparison(
+            version=version,
+            rows=changed,
+            gone=gone,
+            objects=objects,
+            reaches=found,
+            schemas=sum(row["count"] for row in missing),
+            schema_buckets=frozenset(buckets),
+            bulk=sum(row["count"] for row in kinds) >= _BULK,
+        )
+
+    def _objects(self, past: Past, version: int) -> ObjectChanges:
+        rows = [
+            row.asDict()
+            for row in past.rows.where("kind IN ('object', 'guard')")
+            .selectExpr(
+                *("kind", "key", "commit_id", "revision", "fingerprint", "datasource", "digest"),
+                *("payload", "unix_micros(published_at) AS published_micros"),
+            )
+            .collect()
+        ]
+        then, now = objects_of(rows, version), all_objects(self._store, version)
+        nodes = rolled_back(now.nodes, then.nodes, max(now.highest, then.highest))
+        return ObjectChanges(
+            now,
+            nodes,
+            difference(now.nodes, nodes),
+            {row["key"]: row["published_micros"] for row in rows},
+        )

@@ -1,0 +1,272 @@
+"""Restoring a backup into a place without a catalog: created, filled and compared, then opened.
+
+Until the last step the table carries a mark by which everybody but a restore refuses it. So a
+restore that is stopped leaves nothing that passes for a catalog, and the same call again goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from catalog.errors import BrokenBackup, InvalidInput, LayoutTooNew, PathOccupied, RestoreUnfinished
+from catalog.model import Caller
+from catalog.operations.committing import Settled
+from catalog.preserve.digests import Content, contents, differences
+from catalog.preserve.files import BackupFiles
+from catalog.preserve.kinds import bucket_sql
+from catalog.preserve.manifest import Manifest
+from catalog.progress import Progress, Step
+from catalog.table import functions, opening, views
+from catalog.table.layout import (
+    COLUMNS,
+    RESTORED_PROPERTY,
+    RESTORING_PROPERTY,
+    Layout,
+)
+from catalog.table.location import Location
+from catalog.table.lock import TableLock
+from catalog.table.opening import Opened
+from catalog.table.runs import RunLog
+from catalog.table.session import Tuning
+from catalog.table.statements import Statement
+from catalog.table.store import RESTORE_BACKUP, Store
+from catalog.table.views import nulls
+from catalog.table.writer import Writer
+from catalog.waiting import Deadline, Surroundings
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+log = logging.getLogger(__name__)
+_STEPS = 5
+# One row for a key; of staged rows one for each operation and part.
+_SAME = (
+    "t.kind = s.kind AND t.bucket = s.bucket AND t.key = s.key AND t.target <=> s.target "
+    "AND t.operation <=> s.operation AND t.part <=> s.part"
+)
+
+
+@dataclass(frozen=True)
+class RestoreReport:
+    """What a restore brought back.
+
+    Attributes:
+        location: where the catalog is now.
+        version: its newest version; versions begin anew.
+        backup_version: the version that the backup was made of.
+        entries: rows and digest of each kind.
+        repeated: the catalog had been restored from this backup before; nothing was done.
+    """
+
+    path: str
+    location: str
+    version: int
+    backup_version: int
+    segment_buckets: int
+    entries: dict[str, Content]
+    runs: int = 0
+    repeated: bool = False
+
+    @property
+    def rows(self) -> int:
+        """How many rows of the catalog it brought back."""
+        return sum(content.rows for content in self.entries.values())
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What a restore has at hand."""
+
+    session: SparkSession
+    location: Location
+    layout: Layout
+    locked: bool
+    caller: Caller
+    deadline: Deadline
+    surroundings: Surroundings
+    tuning: Tuning
+    progress: Progress
+
+
+class Restore:
+    """One restore; may be stopped and run again at any point, also by two at once."""
+
+    def __init__(self, files: BackupFiles, ground: Ground) -> None:
+        self._files = files
+        self._ground = ground
+
+    def restore(self, segment_buckets: int | None) -> RestoreReport:
+        """Checks the backup, then creates, fills and compares the catalog, and opens it for all."""
+        ground = self._ground
+        manifest = self._files.found()
+        if manifest.layout > ground.layout.number:
+            raise LayoutTooNew(
+                f"The backup at {self._files.path} has layout {manifest.layout}; this release "
+                f"knows up to {ground.layout.number}. Install a newer release.",
+                path=self._files.path,
+                layout=manifest.layout,
+            )
+        buckets = manifest.segment_buckets if segment_buckets is None else segment_buckets
+        name = f"{manifest.identity}/{buckets}"
+        there = opening.find(ground.session, ground.location, ground.layout, restoring=True)
+        if there is not None and self._is_complete(there, name):
+            return self._report(manifest, there, repeated=True)
+        self._step("check the backup", 0)
+        self._files.check(manifest)
+        rows = rows_of(self._files, buckets)
+        if buckets != manifest.segment_buckets:
+            self._check_decided(rows)
+        self._step("create", 1)
+        opened = opening.create(
+            ground.session,
+            ground.location,
+            ground.layout,
+            buckets,
+            ground.locked,
+            ground.deadline,
+            {**manifest.properties, RESTORED_PROPERTY: name, RESTORING_PROPERTY: name},
+        )
+        if not self._is_complete(opened, name):
+            ground.surroundings.at("restore-backup.created")
+            self._fill(opened, rows, manifest)
+        ground.surroundings.at("restore-backup.completed")
+        if opened.location.path is None:
+            views.create_views(ground.session, opened.location, replace=False)
+            functions.create_functions(ground.session, opened.location, replace=False)
+        log.info("%s restored to %s: %d rows", self._files.path, opened.location, manifest.rows)
+        return self._report(manifest, opened)
+
+    def _is_complete(self, opened: Opened, name: str) -> bool:
+        """Whether a restore of this backup has ended there; raises if something else is there."""
+        properties = opened.detail.properties
+        mark = properties.get(RESTORING_PROPERTY)
+        if mark is not None and mark != name:
+            raise RestoreUnfinished(
+                f"A restore of another backup into {opened.location}, or with another number of "
+                "buckets, was begun and not completed. Complete that one, or remove what it left.",
+                location=str(opened.location),
+                backup=mark,
+            )
+        if mark is None and properties.get(RESTORED_PROPERTY) != name:
+            raise PathOccupied(
+                f"There is a catalog at {opened.location} already. Restore to another location, or "
+                "let it go back to the backup by a rollback.",
+                location=str(opened.location),
+            )
+        return mark is None
+
+    @staticmethod
+    def _check_decided(rows: DataFrame) -> None:
+        """Parts of operations that are under way know the buckets of their rows."""
+        undecided = rows.where("kind = 'operation' AND state IN ('open', 'ready')").count()
+        if undecided:
+            raise InvalidInput(
+                f"The backup has {undecided} operations that are not decided, and these know in "
+                "which buckets their rows are. Restore it without segment_buckets, or publish or "
+                "abort them and make another backup.",
+                operations=undecided,
+            )
+
+    # --- steps ------------------------------------------------------------------------------------
+
+    def _fill(self, opened: Opened, rows: DataFrame, manifest: Manifest) -> None:
+        ground = self._ground
+        local = opened.detail.path if ground.locked else None
+        lock = TableLock.beside(local)
+        store = Store(ground.session, opened.location)
+        writer = Writer(store, lock, ground.surroundings, ground.tuning)
+        names = [column.name for column in COLUMNS]
+        text = ", ".join(names)
+        values = ", ".join(f"s.{name}" for name in names)
+        self._step("fill", 2)
+        commit_id = ground.surroundings.new_id()
+
+        def fill(uncertain: bool) -> Statement:
+            if is_open(store):  # by another restore of the same backup: it is everybody's now
+                raise Settled(None)
+            # What is there is left alone: the same again after a lost answer or a stop is safe.
+            return Statement(
+                RESTORE_BACKUP,
+                lambda view: (
+                    f"MERGE INTO {store.relation} AS t USING {view} AS s ON {_SAME} "
+                    f"WHEN NOT MATCHED THEN INSERT ({text}) VALUES ({values})"
+                ),
+                rows,
+                bulk=True,
+            )
+
+        try:
+            writer.commit(
+                fill,
+                commit_id,
+                RESTORE_BACKUP,
+                lambda: [ground.caller.counting(backup=manifest.identity, rows=manifest.rows)],
+                ground.deadline,
+            )
+        except Settled:
+            return
+        ground.surroundings.at("restore-backup.filled")
+        if manifest.runs is not None:
+            log_of_runs = RunLog(
+                lambda: ground.session, opened.location, local, ground.surroundings, ground.tuning
+            )
+            log_of_runs.restore(self._files.runs(), ground.deadline)
+        self._step("compare", 3)
+        wrong = differences(
+            contents(rows, names), contents(store.rows(store.head().version), names)
+        )
+        if wrong and not is_open(store):
+            raise BrokenBackup(
+                f"What was restored to {opened.location} is not what the backup holds: "
+                f"{'; '.join(wrong)}. It is not opened to anybody; remove it and try again.",
+                path=self._files.path,
+            )
+        ground.surroundings.at("restore-backup.compared")
+        self._step("open", 4)
+        self._open(store, lock)
+
+    def _open(self, store: Store, lock: TableLock) -> None:
+        """Takes the mark away: from now on it is a catalog."""
+        with lock.held(self._ground.deadline), self._ground.deadline.not_counting():
+            try:
+                store.session.sql(
+                    f"ALTER TABLE {store.relation} UNSET TBLPROPERTIES IF EXISTS "
+                    f"('{RESTORING_PROPERTY}')"
+                )
+            except Exception:  # another restore was quicker, or only the answer was lost
+                if not is_open(store):
+                    raise
+
+    def _report(self, manifest: Manifest, opened: Opened, repeated: bool = False) -> RestoreReport:
+        return RestoreReport(
+            self._files.path,
+            str(opened.location),
+            Store(self._ground.session, opened.location).head().version,
+            manifest.version,
+            opened.segment_buckets,
+            dict(manifest.entries),
+            0 if manifest.runs is None else manifest.runs.rows,
+            repeated,
+        )
+
+    def _step(self, what: str, done: int) -> None:
+        self._ground.progress(Step(f"restore: {what}", done, _STEPS))
+
+
+def is_open(store: Store) -> bool:
+    """Whether the mark of a restore is gone."""
+    return RESTORING_PROPERTY not in store.detail().properties
+
+
+def rows_of(files: BackupFiles, buckets: int) -> DataFrame:
+    """The rows of a backup with all columns of the table, in the buckets of such a catalog."""
+    rows = files.entries()
+    complete = rows.selectExpr("*", *nulls(rows.columns))
+    return complete.selectExpr(
+        *(
+            f"{bucket_sql(buckets)} AS bucket" if column.name == "bucket" else column.name
+            for column in COLUMNS
+        )
+    )

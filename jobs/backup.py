@@ -1,0 +1,21 @@
+"""Copies one version of the catalog to a path of its own, and checks the copy.
+
+    spark-submit --properties-file conf/local.conf --py-files dist/strata_catalog-….whl \\
+        jobs/backup.py --help
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from catalog.cli.job import run_job
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the job and returns its exit code."""
+    return run_job("backup", argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

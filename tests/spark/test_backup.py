@@ -1,0 +1,290 @@
+"""Backups: what they hold, what is refused, and how they come back."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from chispa import assert_df_equality
+from pyspark.sql import DataFrame, SparkSession
+
+from catalog import Catalog, Object, Step
+from catalog.errors import (
+    BackupNotFound,
+    BrokenBackup,
+    InvalidInput,
+    LayoutTooNew,
+    PathOccupied,
+    RestoreUnfinished,
+)
+from catalog.table.layout import LAYOUT
+from catalog.table.runs import Run
+from catalog.waiting import Surroundings
+from tests.concurrency.conflicts import conflict
+from tests.spark.operating import ready, refusal, staged
+from tests.unit.builders import segment
+
+Open = Callable[..., Catalog]
+
+
+def filled(catalog: Catalog) -> None:
+    """Something of every kind: live and retired schemas, objects, operations, an epoch, a run."""
+    now = catalog._surroundings.clock()
+    catalog.publish([segment(f"orders/{n}", f"a INT, b{n % 3} INT", n) for n in range(1, 7)])
+    catalog.publish([segment("visits/1", "gone INT")])
+    catalog.put([Object("db/x", {"n": 1}), Object("table/x/y", {}, links=["db/x"])])
+    staged(catalog, "done", id="done", publish=[segment("visits/2", "c INT")]).publish()
+    staged(catalog, "open", id="open", publish=[segment("orders/8", "d INT")], drop=["orders/1"])
+    ready(catalog, 4, "ready", id="ready", put=[Object("index/z", {})])
+    catalog.advance(3)
+    catalog.record(Run("run-1", "backup", {"a": 1}, "ann", now, now, figures={"x": 1.0, "y": 2.0}))
+    catalog.drop(["visits/1"])
+    catalog.cleanup(grace=timedelta(0))
+
+
+def entries(catalog: Catalog) -> DataFrame:
+    return catalog._store.rows(catalog.version)
+
+
+def assert_same_rows(catalog: Catalog, rows: DataFrame) -> None:
+    assert_df_equality(
+        entries(catalog),
+        rows,
+        ignore_row_order=True,
+        ignore_nullable=True,
+        ignore_metadata=True,
+    )
+
+
+@pytest.mark.connect
+def test_a_backup_of_everything_comes_back_after_all_is_lost(
+    spark: SparkSession, open_catalog: Open, location: str, tmp_path: Path
+) -> None:
+    catalog = open_catalog(actor="tester")
+    filled(catalog)
+    path, steps = str(tmp_path / "backup"), list[Step]()
+    counted = catalog.backup(path, dry_run=True)
+    assert not Path(path).exists()
+    report = catalog.backup(path, reason="before the move", progress=steps.append)
+    assert (report.entries, report.runs) == (counted.entries, counted.runs)
+    assert set(report.entries) >= {"segment", "schema", "retired", "staged", "epoch", "guard"}
+    assert report.entries["segment"].rows == 7
+    assert len(steps) == 4
+    assert catalog.version == report.version
+    version = catalog.publish([segment("orders/late")]).version
+    assert catalog.backup(path, version=report.version).repeated
+    refusal(catalog, PathOccupied, lambda: catalog.backup(path), "another version")
+    refusal(catalog, PathOccupied, lambda: catalog.backup(location), "over the catalog")
+    refusal(catalog, PathOccupied, lambda: catalog.backup(f"{location}/entries"), "over a table")
+    cache = catalog.cache()
+    assert cache.version == version
+
+    with pytest.raises(PathOccupied):
+        Catalog.restore(spark, path, location)
+    # Parts of operations under way know their buckets.
+    with pytest.raises(InvalidInput, match="2 operations that are not decided"):
+        Catalog.restore(spark, path, str(tmp_path / "other"), segment_buckets=3)
+    assert not (tmp_path / "other").exists()
+    kept = spark.createDataFrame(catalog._store.rows(report.version).toArrow())
+    runs = catalog.runs().toArrow().to_pylist()
+    shutil.rmtree(location)
+    restored = Catalog.restore(spark, path, location, actor="tester", reason="all is lost")
+    assert (restored.rows, restored.runs, restored.repeated) == (report.rows, 1, False)
+    assert Catalog.restore(spark, path, location).repeated
+    again = open_catalog(actor="tester")
+    assert_same_rows(again, kept)
+    assert again.runs().toArrow().to_pylist() == runs
+    assert again.verify(since=0).ok
+
+    # A poller that has outlived the table, even at the same version, sees the new one as a whole.
+    assert cache.poll().reloaded
+    assert cache.snapshot.content() == again.cache().snapshot.content()
+    assert cache.datasources() == {"orders": 6, "visits": 1}
+    # Operations go on where they were.
+    assert again.operation(id="open").publish().state == "published"
+    assert again.advance(4).applied == ("ready",)
+    assert again.verify(since=0).ok
+
+
+def one_file(path: Path) -> Path:
+    return sorted(path.glob("*.parquet"))[0]
+
+
+def with_files(source: Path, target: Path, change: Callable[[Path], None]) -> str:
+    """A copy of a backup in which something was changed."""
+    shutil.copytree(source, target)
+    change(target)
+    return str(target)
+
+
+def cut_in_half(backup: Path) -> None:
+    file = one_file(backup / "backup_entries")
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    for checksum in (backup / "backup_entries").glob(".*.crc"):
+        checksum.unlink()
+
+
+def of_format(number: int) -> Callable[[Path], None]:
+    def change(backup: Path) -> None:
+        (file,) = (backup / "backup_manifest").glob("part-*.txt")
+        (backup / "backup_manifest" / f".{file.name}.crc").unlink()
+        file.write_text(json.dumps({**json.loads(file.read_text()), "strata_backup": number}))
+
+    return change
+
+
+def without_manifest(backup: Path) -> None:
+    shutil.rmtree(backup / "backup_manifest")
+
+
+def test_a_backup_that_is_not_whole_is_refused_and_nothing_is_created(
+    spark: SparkSession, catalog: Catalog, tmp_path: Path
+) -> None:
+    catalog.publish([segment("orders/1"), segment("visits/1", "b INT")])
+    source, other = tmp_path / "backup", tmp_path / "other"
+    catalog.backup(str(source))
+    where = str(tmp_path / "restored")
+
+    def swap(backup: Path) -> None:
+        """As many rows of each kind, one of which says something else."""
+        rows = spark.read.parquet(str(backup / "backup_entries"))
+        changed = rows.selectExpr(
+            *(
+                "IF(kind = 'segment', 99, num_rows) AS num_rows" if name == "num_rows" else name
+                for name in rows.columns
+            )
+        )
+        changed.write.parquet(str(backup / "changed"))
+        shutil.rmtree(backup / "backup_entries")
+        (backup / "changed").rename(backup / "backup_entries")
+
+    cases: list[tuple[str, Callable[[Path], None], type[Exception], str]] = [
+        ("half", cut_in_half, BrokenBackup, "cannot be read"),
+        ("file", lambda b: one_file(b / "backup_entries").unlink(), BrokenBackup, ""),
+        ("rows", lambda b: shutil.rmtree(b / "backup_entries"), BrokenBackup, "cannot be read"),
+        ("swap", swap, BrokenBackup, "the rows of kind segment have other contents"),
+        ("manifest", without_manifest, BackupNotFound, "no backup at"),
+        ("format", of_format(7), BrokenBackup, "format 7"),
+    ]
+    for name, change, kind, told in cases:
+        path = with_files(source, tmp_path / f"broken-{name}", change)
+        with pytest.raises(kind, match=told):
+            Catalog.restore(spark, path, where)
+        assert not Path(where).exists(), name
+    with pytest.raises(BackupNotFound):
+        Catalog.restore(spark, str(tmp_path / "nowhere"), where)
+    with pytest.raises(InvalidInput, match="written to a path"):
+        catalog.backup("main.backup")
+    other.mkdir()
+    (other / "notes.txt").write_text("mine")
+    with pytest.raises(PathOccupied, match=r"notes\.txt"):
+        catalog.backup(str(other))
+
+    # One that was stopped before its manifest was written is written anew.
+    stopped = tmp_path / "broken-manifest"
+    assert catalog.backup(str(stopped)).repeated is False
+    assert Catalog.restore(spark, str(stopped), where).rows == catalog.backup(str(stopped)).rows
+    too_new = replace(LAYOUT, number=1)
+    with pytest.raises(LayoutTooNew):
+        Catalog.restore(spark, str(source), str(tmp_path / "third"), layout=too_new)
+
+
+class Stop(BaseException):
+    """As if the process had been killed."""
+
+
+def stopping(point: str) -> Surroundings:
+    def at(reached: str) -> None:
+        if reached == point:
+            raise Stop(point)
+
+    return Surroundings(at=at, pause=lambda attempt: 0.0)
+
+
+def test_a_restore_that_was_stopped_is_nobodys_catalog_until_it_is_run_again(
+    spark: SparkSession, open_catalog: Open, location: str, tmp_path: Path
+) -> None:
+    catalog = open_catalog()
+    catalog.publish([segment(f"source{n}/1", f"a{n % 2} INT", n) for n in range(1, 9)])
+    catalog.put(Object("db/x", {}))
+    path, older = str(tmp_path / "backup"), str(tmp_path / "older")
+    with pytest.raises(Stop):
+        open_catalog(surroundings=stopping("backup.checked")).backup(path)
+    with pytest.raises(BackupNotFound):
+        Catalog.restore(spark, path, location + "2")
+    catalog.backup(path)
+    catalog.backup(older, version=1)
+    cache = catalog.cache()
+    remembered = cache.snapshot
+    shutil.rmtree(location)
+
+    for point in ("restore-backup.created", "restore-backup.filled", "restore-backup.compared"):
+        with pytest.raises(Stop):
+            Catalog.restore(spark, path, location, segment_buckets=3, surroundings=stopping(point))
+        with pytest.raises(RestoreUnfinished, match="run it again"):
+            open_catalog()
+        # A poller keeps what it has.
+        with pytest.raises(RestoreUnfinished):
+            cache.poll()
+        assert cache.snapshot is remembered
+    for other, buckets in ((older, 3), (path, None)):
+        with pytest.raises(RestoreUnfinished, match="another backup"):
+            Catalog.restore(spark, other, location, segment_buckets=buckets)
+    report = Catalog.restore(spark, path, location, segment_buckets=3)
+    assert (report.segment_buckets, report.repeated) == (3, False)
+
+    again = open_catalog()
+    assert again.version == report.version
+    assert cache.poll().reloaded
+    assert cache.snapshot.content() == again.cache().snapshot.content()
+    buckets = {row["bucket"] for row in entries(again).where("kind = 'segment'").collect()}
+    assert buckets == {0, 1, 2}
+    assert len(again.cache(datasources=["source1", "source2"]).snapshot) == 2
+    again.publish([segment("source9/1"), segment("source1/1", "a1 INT", 1)])
+    assert again.drop(["source2/1"]).dropped == 1
+    verified = again.verify(since=0)
+    assert verified.ok, verified
+
+
+@pytest.mark.stress
+def test_a_restore_into_a_schema_has_its_views(
+    spark: SparkSession, catalog: Catalog, schema_name: str, tmp_path: Path
+) -> None:
+    catalog.publish([segment("orders/1", rows=5)])
+    path = str(tmp_path / "backup")
+    catalog.backup(path)
+    report = Catalog.restore(spark, path, schema_name)
+    assert report.location == schema_name
+    assert spark.sql(f"SELECT sum(num_rows) AS n FROM {schema_name}.segments").head() == (5,)
+
+
+@pytest.mark.stress
+@pytest.mark.exact
+def test_a_restore_settles_conflicts_and_lost_answers(
+    spark: SparkSession, catalog: Catalog, tmp_path: Path
+) -> None:
+    catalog.publish([segment("orders/1"), segment("visits/1", "b INT")])
+    path, where = str(tmp_path / "backup"), str(tmp_path / "restored")
+    expected = catalog.backup(path)
+    met: list[str] = []
+
+    def at(point: str) -> None:
+        if point == "restore-backup.begins" and point not in met:
+            met.append(point)
+            raise conflict("restore-backup")
+        if point == "restore-backup.answered" and point not in met:
+            met.append(point)
+            raise ConnectionResetError("lost")
+
+    surroundings = Surroundings(at=at, pause=lambda attempt: 0.0)
+    assert Catalog.restore(spark, path, where, surroundings=surroundings).rows == expected.rows
+    assert len(met) == 2
+    restored = Catalog.open(spark, where)
+    assert_same_rows(restored, entries(catalog))
+    assert restored.verify(since=0).ok
+    restored.close()

@@ -1,0 +1,146 @@
+"""Going back to a version or a backup: contents, revisions, what stays, what refuses it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from catalog import Catalog, Object
+from catalog.errors import BackupNotFound, ClaimConflict, InvalidInput, ReadOnly, VersionNotFound
+from tests.spark.operating import refusal, revisions, staged
+from tests.unit.builders import segment
+
+Open = Callable[..., Catalog]
+
+
+def contents(catalog: Catalog, as_of: int | None = None) -> dict[str, Any]:
+    """What a rollback brings back, in the words of readers."""
+    columns = ("segment_id", "fingerprint", "num_rows", "location", "published_at")
+    return {
+        "segments": sorted(map(str, catalog.segments(as_of).select(*columns).collect())),
+        "objects": {
+            each.key: (each.id, each.body, sorted(each.links), each.fingerprint, each.datasource)
+            for each in catalog.list(as_of=as_of)
+        },
+    }
+
+
+def counted(report: Any) -> dict[str, tuple[int, int, int]]:
+    return {each.kind: (each.inserted, each.updated, each.deleted) for each in report.changes}
+
+
+@pytest.mark.connect
+@pytest.mark.parametrize("there_and_back", [False, pytest.param(True, marks=pytest.mark.stress)])
+def test_contents_go_back_and_everything_else_goes_on(
+    catalog: Catalog, tmp_path: Path, there_and_back: bool
+) -> None:
+    catalog.publish([segment(f"orders/{n}", f"a INT, b{n} INT", n) for n in range(1, 5)])
+    catalog.put(
+        [
+            Object("db/x", {"n": 1}),
+            Object("table/x/y", {"t": 1}, links=["db/x"], datasource="orders", schema="s INT"),
+            Object("index/x/y", {}, links=["table/x/y"]),
+            Object("node/gone", {"n": 1}),
+        ]
+    )
+    catalog.put(Object("node/gone", {"n": 2}))
+    then = catalog.version
+    backup = str(tmp_path / "backup")
+    if there_and_back:
+        catalog.backup(backup)
+    before = contents(catalog)
+    cache = catalog.cache()
+
+    # Dropped, replaced, dropped and published again, new; changed, removed, created anew.
+    catalog.drop(["orders/1", "orders/3"])
+    catalog.publish([segment("orders/2", "other INT", 9)], on_existing="replace")
+    catalog.publish([segment("orders/3", "a INT, b3 INT", 3), segment("visits/1", "v INT")])
+    catalog.put([Object("db/x", {"n": 2}), Object("node/gone", {"n": 3})])
+    catalog.remove(["index/x/y", "table/x/y", "node/gone"])
+    catalog.put([Object("node/gone", {"other": True}), Object("node/new", {})])
+    staged(catalog, publish=[segment("visits/2")]).publish()
+    catalog.advance(7)
+    catalog.cleanup(grace=timedelta(0))
+    catalog.cleanup(grace=timedelta(0))
+    after, head = contents(catalog), catalog.version
+    assert before != after
+    seen = revisions(catalog)
+    ever = {**revisions(catalog, then), **seen}
+
+    look = catalog.rollback(then, dry_run=True)
+    assert (look.version, look.dry_run, catalog.version) == (head, True, head)
+    assert counted(look) == {
+        "segment": (1, 2, 2),
+        "object": (2, 2, 1),
+        "schema": (3, 0, 0),  # two of the segments, and that of the table
+    }
+    first = {each.kind: each.first for each in look.changes}
+    assert first["segment"][0] == ("insert", "orders/1")
+    assert ("delete", "node/new") in first["object"]
+
+    report = catalog.rollback(then, actor="ann", reason="a bad day")
+    assert (report.version, report.beside, counted(report)) == (head + 1, 0, counted(look))
+    assert contents(catalog) == before
+    assert catalog.stable_epoch == 7
+    for key, revision in revisions(catalog).items():
+        assert revision > ever[key], key
+    poll = cache.poll()
+    assert not poll.reloaded
+    assert cache.snapshot.content() == catalog.cache().snapshot.content()
+    (row,) = catalog.history(1).collect()
+    assert (row["verb"], row["actors"]) == ("rollback", ["ann"])
+    again = catalog.rollback(then)
+    assert (again.version, again.commit_id, again.changes) == (report.version, "", ())
+    if there_and_back:
+        # To what was undone, and by the backup to what it holds.
+        catalog.rollback(head)
+        assert contents(catalog) == after
+        over = catalog.rollback(backup=backup, reason="by the backup")
+        assert (over.target, over.rows) == (f"backup {backup}", report.rows - 3)
+        assert contents(catalog) == before
+        catalog.cleanup(grace=timedelta(0))
+    verified = catalog.verify(since=0)
+    assert verified.ok, verified
+
+
+def test_what_cannot_go_back_is_refused_and_writes_nothing(
+    catalog: Catalog, open_catalog: Open, tmp_path: Path
+) -> None:
+    catalog.publish([segment("orders/1")])
+    catalog.publish([segment("orders/2"), segment("visits/1")])
+    catalog.put([Object("db/x", {}, datasource="rides"), Object("table/y", {}, links=["db/x"])])
+    head = catalog.version
+    nothing = str(tmp_path / "nothing")
+    reader = open_catalog(read_only=True)
+    for kind, attempt in (
+        (InvalidInput, lambda: catalog.rollback()),
+        (InvalidInput, lambda: catalog.rollback(1, backup=nothing)),
+        (BackupNotFound, lambda: catalog.rollback(backup=nothing)),
+        (VersionNotFound, lambda: catalog.rollback(99)),
+        (ReadOnly, lambda: reader.rollback(1)),
+    ):
+        refusal(catalog, kind, attempt)
+    assert reader.rollback(1, dry_run=True).rows == 4
+
+    # A claim on what would change: a segment, an object, or the datasource of either.
+    for part in (
+        {"publish": [segment("visits/9")]},
+        {"put": [Object("index/z", {}, links=["db/x"])]},
+        {"publish": [segment("rides/1")]},
+    ):
+        operation = staged(catalog, **part)
+        error = refusal(catalog, ClaimConflict, lambda: catalog.rollback(1), str(part))
+        assert operation.id in str(error)
+        operation.abort()
+    # One that claims nothing of it is not in the way, before and after.
+    other = staged(catalog, publish=[segment("trips/1")])
+    assert catalog.rollback(1).rows == 4
+    assert other.publish().state == "published"
+    assert catalog.rollback(head).rows == 5
+    assert {each.key for each in catalog.list()} == {"db/x", "table/y"}
+    report = catalog.verify(since=0)
+    assert report.ok, report
