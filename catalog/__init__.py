@@ -19,6 +19,12 @@ from catalog.objects.model import Object, StoredObject
 from catalog.progress import Step
 from catalog.publish.files import FileProblem, FilesReport
 from catalog.realtime.stream import StreamAnnouncer
+from catalog.retention.report import (
+    RefusedRule,
+    Retained,
+    RetentionFailure,
+    RetentionReport,
+)
 from catalog.schema import Schema
 from catalog.stats import Stats
 from catalog.table.runs import Run
@@ -43,6 +49,10 @@ __all__ = [
     "Poll",
     "PublishResult",
     "Quarantined",
+    "RefusedRule",
+    "Retained",
+    "RetentionFailure",
+    "RetentionReport",
     "Run",
     "Schema",
     "Segment",

@@ -38,6 +38,7 @@ from catalog.progress import Progress, silent
 from catalog.publish.batch import Batch, batch_of
 from catalog.publish.frame import FramePublisher
 from catalog.publish.group import Publisher, PublishRequest
+from catalog.retaining import Retaining
 from catalog.table import functions, opening, views
 from catalog.table.layout import LAYOUT, Layout
 from catalog.table.location import Location
@@ -67,7 +68,7 @@ class UpgradeReport:
     dry_run: bool = False
 
 
-class Catalog(Operating):
+class Catalog(Retaining, Operating):
     """A catalog of segments and their schemas, kept in one Delta table.
 
     Open one with `Catalog.open`. Calls from many threads are welcome: publishes that wait at the

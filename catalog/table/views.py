@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from catalog.table.layout import COLUMNS
 from catalog.table.location import Location, identifier, literal
 from catalog.table.operation_views import OPERATION_VIEWS
+from catalog.table.retention_views import RETENTION_VIEWS
 from catalog.table.segment_views import SEGMENT_VIEWS
 from catalog.table.store import ENTRIES
 from catalog.table.view import View
@@ -15,7 +16,7 @@ from catalog.table.view import View
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-VIEWS: tuple[View, ...] = (*SEGMENT_VIEWS, *OPERATION_VIEWS)
+VIEWS: tuple[View, ...] = (*SEGMENT_VIEWS, *OPERATION_VIEWS, *RETENTION_VIEWS)
 BY_NAME = {view.name: view for view in VIEWS}
 
 
