@@ -85,6 +85,11 @@ TYPES = {
     "opened_at": "TIMESTAMP",
     "shared": "BOOLEAN",
     "waiting": "BIGINT",
+    "scope": "STRING",
+    "max_age_days": "DOUBLE",
+    "max_segments": "BIGINT",
+    "keep_at_least": "BIGINT",
+    "enabled": "BOOLEAN",
 }
 
 _KEYS = {
@@ -102,6 +107,7 @@ _KEYS = {
     "operations": ("operation_id",),
     "claims": ("target", "key", "operation_id", "part"),
     "stable_epoch": ("epoch",),
+    "retention_rules": ("key",),
 }
 
 RELATIONS = (
@@ -117,6 +123,7 @@ RELATIONS = (
     Relation("segments", "||--||", "segment_schemas", "with its definition", "segment_id"),
     Relation("schemas", "|o--o{", "objects", "describes", "fingerprint"),
     Relation("objects", "||--o{", "object_links", "holds", "key"),
+    Relation("objects", "||--o|", "retention_rules", "is, if it is a rule", "key"),
     Relation("operations", "||--o{", "claims", "has, until it is decided", "operation_id"),
     Relation("stable_epoch", "||..o{", "operations", "publishes, when it reaches their epochs"),
     Relation("entries", "||..o|", "schemas", "kind is schema"),

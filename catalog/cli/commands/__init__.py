@@ -19,6 +19,7 @@ from catalog.cli.commands.reading import (
     SQL,
 )
 from catalog.cli.commands.report import REPORT
+from catalog.cli.commands.retaining import RETAIN
 from catalog.cli.commands.upkeep import CLEANUP, MAINTAIN, RECOVER, VERIFY
 from catalog.cli.commands.writing import DROP, INIT, PUBLISH
 
@@ -48,6 +49,7 @@ COMMANDS: tuple[Command, ...] = (
     HISTORY,
     RUNS,
     POLL,
+    RETAIN,
     CLEANUP,
     RECOVER,
     VERIFY,
