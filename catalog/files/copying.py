@@ -20,8 +20,8 @@ from catalog.schema.names import shown
 
 _CHUNK = 4 << 20
 _LOG = "_delta_log"
-# There a file appears whole, when it is closed, and renaming one would copy it.
-_OBJECT_STORES = ("s3", "gcs")
+# Making a folder there would only leave an empty object behind.
+_WITHOUT_FOLDERS = ("s3", "gcs")
 _COUNTED: dict[str, Callable[[pa.NativeFile], int]] = {
     "parquet": lambda file: int(pq.ParquetFile(file).metadata.num_rows),
     "orc": lambda file: int(orc.ORCFile(file).nrows),
@@ -162,11 +162,11 @@ class Copier:
 
 def _write(system: FileSystem, target: str, stream: pa.NativeFile) -> tuple[int, str]:
     """Writes a file and reads it again; it has its name only if it is what was read."""
-    direct = system.type_name in _OBJECT_STORES
     folder = target.rpartition("/")[0]
-    # A name of its own for each try: another may write the same file now.
-    written = target if direct else f"{folder}/.{uuid.uuid4().hex}.part"
-    if not direct:
+    # A name of its own for each try, also where a file appears only when it is closed: pyarrow
+    # closes one that failed half-way too, and that must not take the place of another's copy.
+    written = f"{folder}/.{uuid.uuid4().hex}.part"
+    if system.type_name not in _WITHOUT_FOLDERS:
         system.create_dir(folder, recursive=True)
     try:
         with system.open_output_stream(written, compression=None) as out:
@@ -175,10 +175,8 @@ def _write(system: FileSystem, target: str, stream: pa.NativeFile) -> tuple[int,
             found = _sum(_chunks(again))
         if found != read:
             raise OSError(f"{read[0]} bytes were written and {found[0]} are there, which differ")
-        if not direct:
-            system.move(written, target)
+        system.move(written, target)
     except BaseException:
-        # Closing a stream completes the file, also when reading has failed.
         _remove(system, written)
         raise
     return read

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
 
 from catalog.errors import BrokenFile
 from catalog.files.copying import Copied, Copier
@@ -91,14 +92,6 @@ class CopyData:
         return {"number": number, **vars(copied)}
 
 
-@dataclass(frozen=True)
-class Archived:
-    """What became of some segments: those whose data is in the archive, and why others' is not."""
-
-    done: tuple[Candidate, ...]
-    problems: dict[str, str]
-
-
 class Archiver:
     """Archives segments of one datasource; nothing is removed from where it is."""
 
@@ -151,7 +144,7 @@ class Archiver:
                 problems[segment_id] = problem
         return copied, problems
 
-    def list(
+    def add_to_manifest(
         self,
         candidates: Sequence[Candidate],
         copied: dict[str, Copied],
@@ -164,7 +157,7 @@ class Archiver:
         What was found copied may have been added by a run that was stopped after that.
         """
         found = {each.id for each in candidates if not copied[each.id].fresh}
-        listed = self._listed() if found else set()
+        listed = self._listed(sorted(found)) if found else set()
         rows = [each for each in candidates if (each.id, each.commit_id) not in listed]
         if not rows:
             return
@@ -198,12 +191,13 @@ class Archiver:
         )
         self._spark.createDataFrame(table).coalesce(1).write.mode("append").parquet(self._manifest)
 
-    def _listed(self) -> set[tuple[str, str]]:
-        """What the manifest has already."""
+    def _listed(self, segment_ids: Sequence[str]) -> set[tuple[str, str]]:
+        """Which of these the manifest has already, each with its commit."""
         try:
             rows = (
                 self._spark.read.options(ignoreMissingFiles="false", ignoreCorruptFiles="false")
                 .parquet(escaped(self._manifest))
+                .where(F.col("segment_id").isin(*segment_ids))
                 .select("segment_id", "commit_id")
                 .collect()
             )

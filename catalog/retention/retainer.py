@@ -218,7 +218,7 @@ class Retainer:
         done = [each for each in page if each.id in copied]
         if done:
             now = self._errand.surroundings.clock()
-            archiver.list(done, copied, self._version, self._errand.caller, now)
+            archiver.add_to_manifest(done, copied, self._version, self._errand.caller, now)
         tally.archived += len(done)
         self._errand.surroundings.at("retain.archived")
         return done
