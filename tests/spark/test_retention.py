@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog import Catalog, Object, RetentionFailure, Segment
+from catalog.cli.job import run_job
 from catalog.errors import InvalidInput, UnknownObject
 from catalog.model import micros
 from catalog.retention.plan import Fact, plan
@@ -139,7 +142,7 @@ def test_the_search_in_the_table_finds_what_the_plan_says(catalog: Catalog) -> N
         len(facts),
         min(fact.at for fact in facts),
     )
-    for _ in range(8):
+    for _ in range(6):
         age = chance.choice([None, 0.5, 2.0, 3.0])
         most = chance.choice([None, 1, 10, 40, 99] if age else [1, 10, 40, 99])
         keep = chance.choice([0, 0, 1, 15, 99])
@@ -151,7 +154,7 @@ def test_the_search_in_the_table_finds_what_the_plan_says(catalog: Catalog) -> N
             continue
         found: list[str] = []
         last = None
-        while page := search.page(due, last, 17):
+        while page := search.page(due, last, 29):
             found += [each.id for each in page]
             last = page[-1]
         assert found == [each.id for each in expected], any_rule
@@ -185,6 +188,7 @@ class Killed(BaseException):
     """The process was killed here."""
 
 
+@pytest.mark.connect
 def test_archived_data_is_copied_listed_and_only_then_dropped(
     spark: SparkSession, open_catalog: Callable[..., Catalog], tmp_path: Path
 ) -> None:
@@ -251,7 +255,7 @@ def test_archived_data_is_copied_listed_and_only_then_dropped(
 
 
 def test_what_cannot_be_archived_stays_and_is_told(
-    catalog: Catalog, spark: SparkSession, tmp_path: Path
+    catalog: Catalog, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lake, archive = tmp_path / "lake", tmp_path / "cold"
     spark.range(3).write.format("delta").save(str(lake / "table"))
@@ -298,6 +302,14 @@ def test_what_cannot_be_archived_stays_and_is_told(
     assert len(archived_rows(spark, archive, "orders")) == 1
     assert "orders/good" not in ids(catalog)
     assert len(ids(catalog)) == 8
+
+    argv = ["--location", str(catalog.location), "--output", "json", "--datasource", "orders"]
+    assert run_job("retain", argv, lambda *_: nullcontext(spark)) == 1
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["facts"]["failed"], answer["facts"]["dropped"]) == (7, 0)
+    assert len(answer["tables"]["failures"]) == 7
+    (run,) = catalog.runs().collect()
+    assert (run["job"], run["status"], run["figures"]["retention_failed"]) == ("retain", "found", 7)
 
 
 # --- others at work -------------------------------------------------------------------------------

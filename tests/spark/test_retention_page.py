@@ -18,7 +18,7 @@ from tests.unit.test_documents import anchors, command_lines, reads
 RETENTION, ACCESS = PAGES = [ROOT / "docs" / f"{name}.md" for name in ("retention", "access")]
 
 
-def tested(text: str) -> Iterator[str]:
+def marked(text: str) -> Iterator[str]:
     """The blocks of Python that are marked; there are no others."""
     blocks = re.findall(r"<!-- tested -->\n```python\n(.+?)^```$", text, re.DOTALL | re.MULTILINE)
     assert len(blocks) == text.count("<!-- tested -->") == text.count("```python\n") > 0
@@ -28,7 +28,7 @@ def tested(text: str) -> Iterator[str]:
 def test_the_python_of_the_pages_runs_in_order(catalog: Catalog, spark: SparkSession) -> None:
     names: dict[str, Any] = {"catalog": catalog, "spark": spark}
     for page in PAGES:
-        for number, code in enumerate(tested(page.read_text(encoding="utf-8")), 1):
+        for number, code in enumerate(marked(page.read_text(encoding="utf-8")), 1):
             exec(compile(code, f"{page.name}, block {number}", "exec"), names)
     names["reader"].close()
 
