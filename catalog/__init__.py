@@ -27,6 +27,12 @@ from catalog.preserve.rollback import RollbackReport
 from catalog.progress import Step
 from catalog.publish.files import FileProblem, FilesReport
 from catalog.realtime.stream import StreamAnnouncer
+from catalog.retention.report import (
+    RefusedRule,
+    Retained,
+    RetentionFailure,
+    RetentionReport,
+)
 from catalog.schema import Schema
 from catalog.stats import Stats
 from catalog.table.runs import Run
@@ -60,8 +66,12 @@ __all__ = [
     "Poll",
     "PublishResult",
     "Quarantined",
+    "RefusedRule",
     "Registered",
     "RestoreReport",
+    "Retained",
+    "RetentionFailure",
+    "RetentionReport",
     "RollbackReport",
     "Run",
     "Schema",

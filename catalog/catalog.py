@@ -47,6 +47,7 @@ from catalog.progress import Progress, silent
 from catalog.publish.batch import Batch, batch_of
 from catalog.publish.frame import FramePublisher
 from catalog.publish.group import Publisher, PublishRequest
+from catalog.retaining import Retaining
 from catalog.settings.keeper import SettingKeeper
 from catalog.table import audit_views, functions, opening, views
 from catalog.table.audit import AuditLog
@@ -81,7 +82,9 @@ class UpgradeReport:
     dry_run: bool = False
 
 
-class Catalog(Keeping, Naming, Contracting, Auditing, Configuring, Tasking, Preserving, Operating):
+class Catalog(
+    Keeping, Naming, Contracting, Auditing, Configuring, Tasking, Preserving, Retaining, Operating
+):
     """A catalog of segments and their schemas, kept in one Delta table.
 
     Open one with `Catalog.open`. Calls from many threads are welcome: publishes that wait at the

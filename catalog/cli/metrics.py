@@ -46,6 +46,17 @@ _FIGURES = {
     "decided": ("strata_recover_decided", "Operations whose owners were quicker than the recovery"),
     "swept": ("strata_recover_swept", "Decided operations whose staged rows were removed"),
     "forgotten": ("strata_recover_forgotten", "Operations decided long ago that were removed"),
+    "retention_archived": ("strata_retention_archived", "Segments that the last run archived"),
+    "retention_dropped": ("strata_retention_dropped", "Segments that it dropped"),
+    "retention_failed": (
+        "strata_retention_failed",
+        "Segments that should have gone and are still there",
+    ),
+    "retention_left": ("strata_retention_left", "Segments that it did not get to"),
+    "retention_troubled": (
+        "strata_retention_troubled",
+        "Datasources that it gave up, and rules that are refused",
+    ),
     "expired": ("strata_operations_expired", "Open operations whose lease is over"),
     "oldest_seconds": (
         "strata_operations_oldest_seconds",

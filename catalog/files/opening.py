@@ -48,13 +48,13 @@ class Files:
 
     def __call__(self, path: str) -> pa.NativeFile:
         """The file at a path, which is not a URI: nothing in it is escaped."""
-        system, inside = self._found(path)
+        system, inside = self.locate(path)
         try:
             return system.open_input_file(inside)
         except _FAILURES as error:
             raise _problem(path, system, inside, error) from error
 
-    def _found(self, path: str) -> tuple[FileSystem, str]:
+    def locate(self, path: str) -> tuple[FileSystem, str]:
         """The file system that a path is in, and the path as it is called there."""
         local = local_path(path)
         if local is not None:

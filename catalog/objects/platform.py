@@ -7,6 +7,7 @@ from catalog.objects.fields import (
     boolean,
     declared_fields,
     list_of,
+    number,
     one_of,
     record,
     text,
@@ -46,7 +47,10 @@ PLATFORM: tuple[ObjectType, ...] = (
     ObjectType(
         "datastore",
         comment="Datastores: places for data, cut into shards",
-        fields={"comment": text(comment="What it is for")},
+        fields={
+            "location": text(comment="The folder that its data is in: a whole path or URI"),
+            "comment": text(comment="What it is for"),
+        },
     ),
     ObjectType(
         "datastore_link",
@@ -148,11 +152,13 @@ PLATFORM: tuple[ObjectType, ...] = (
         owners=("database", "datasource"),
         comment="How long data is kept, for a database or a datasource",
         fields={
-            "max_age_days": whole(0, comment="Segments are kept so many days; null is for ever"),
-            "max_segments": whole(0, comment="So many segments are kept; null is all"),
+            "max_age_days": number(0, comment="Segments are kept so many days; null is for ever"),
+            "max_segments": whole(1, comment="So many segments are kept; null is all"),
+            "keep_at_least": whole(0, comment="So many of the newest stay, however old they are"),
             "action": one_of(
                 "drop", "archive", required=True, comment="drop or archive: what becomes of others"
             ),
+            "enabled": boolean(default=True, comment="Whether the rule does anything"),
         },
     ),
 )

@@ -113,6 +113,11 @@ TYPES = {
     "verb": "STRING",
     "actors": "ARRAY<STRING>",
     **{column.name: column.type for column in audit.CHANGE_COLUMNS},
+    "scope": "STRING",
+    "max_age_days": "DOUBLE",
+    "max_segments": "BIGINT",
+    "keep_at_least": "BIGINT",
+    "enabled": "BOOLEAN",
 }
 
 _KEYS = {
@@ -136,6 +141,7 @@ _KEYS = {
     "contracts": ("datasource",),
     "settings": ("name",),
     "changes": ("version", "kind", "key", "target", "operation", "part"),
+    "retention_rules": ("key",),
 }
 
 RELATIONS = (
@@ -154,6 +160,7 @@ RELATIONS = (
     Relation("schemas", "|o--o{", "objects", "describes", "fingerprint"),
     Relation("objects", "||--o{", "object_links", "holds", "key"),
     *(Relation("objects", "||--o|", view.name, "is", "key") for view in PLATFORM_VIEWS),
+    Relation("objects", "||--o|", "retention_rules", "is, if it is a rule", "key"),
     Relation("operations", "||--o{", "claims", "has, until it is decided", "operation_id"),
     Relation("datasources", "|o--o|", "contracts", "has", "datasource"),
     Relation("schemas", "|o--o{", "contracts", "is asked for by", "fingerprint"),

@@ -253,14 +253,17 @@ def delete_keys(
     claims: Claims | None = None,
 ) -> Callable[[str], str]:
     """A MERGE that deletes the rows with the source's keys, if wanted only as last seen."""
-    seen = " AND t.commit_id = s.commit_id" if same_commit else ""
     if claims is None:
         reach = f"({partitions_clause(partitions)}) AND ({bounds_clause(bounds)})"
         on = f"{_SAME_KEY} AND {reach}"
+        seen = " AND t.commit_id = s.commit_id"
     else:
         on = _on(partitions, bounds, "false", claims)
+        # A staged row is of another commit, and has to meet the check all the same.
+        seen = " AND (t.kind = 'staged' OR t.commit_id = s.commit_id)"
     return lambda source: (
-        f"MERGE INTO {target} AS t USING {source} AS s ON {on}{seen} WHEN MATCHED THEN DELETE"
+        f"MERGE INTO {target} AS t USING {source} AS s ON {on}{seen if same_commit else ''} "
+        "WHEN MATCHED THEN DELETE"
     )
 
 

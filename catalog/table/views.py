@@ -11,6 +11,7 @@ from catalog.table.location import Location, identifier, literal
 from catalog.table.naming_views import NAMING_VIEWS
 from catalog.table.operation_views import OPERATION_VIEWS
 from catalog.table.platform_views import PLATFORM_VIEWS
+from catalog.table.retention_views import RETENTION_VIEWS
 from catalog.table.segment_views import SEGMENT_VIEWS
 from catalog.table.setting_views import SETTING_VIEWS
 from catalog.table.store import ENTRIES
@@ -25,6 +26,7 @@ VIEWS: tuple[View, ...] = (
     *CONTRACT_VIEWS,
     *OPERATION_VIEWS,
     *PLATFORM_VIEWS,
+    *RETENTION_VIEWS,
     *SETTING_VIEWS,
 )
 BY_NAME = {view.name: view for view in VIEWS}

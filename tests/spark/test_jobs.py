@@ -98,6 +98,8 @@ def test_jobs_run_under_spark_submit_and_are_recorded(
         catalog.publish([Segment("files/late", location=data)])
         code, answer = submit("backfill")
         assert (code, answer["facts"]["completed"]) == (0, 1)
+        code, answer = submit("retain", "--dry-run")
+        assert (code, answer["facts"]["segments"]) == (0, 0)
         code, answer = submit("maintain")
         assert (code, answer["facts"]["retention_seconds"]) == (0, 7 * 86400)
 
@@ -112,9 +114,12 @@ def test_jobs_run_under_spark_submit_and_are_recorded(
     assert [(run["job"], run["status"], run["actor"]) for run in runs] == [
         (job, "found" if job == "verify" else "done", "nightly")
         for job in (
-            *("publish", "poll", "cleanup", "publish-files", "backfill", "maintain", "verify"),
+            *("publish", "poll", "cleanup", "publish-files", "backfill", "retain", "maintain"),
+            "verify",
         )
         if every or job in ("publish", "cleanup", "verify")
     ]
     named = {run for row in catalog.history().collect() for run in row["runs"] or ()}
-    assert named == {run["run_id"] for run in runs if run["job"] not in ("poll", "verify")}
+    assert named == {
+        run["run_id"] for run in runs if run["job"] not in ("poll", "retain", "verify")
+    }

@@ -114,6 +114,7 @@ def prepare(spark: SparkSession, location: str) -> None:
         prepared.stored("contract/orders", 3, {index: 3}),
         prepared.stored("table/sales/empty", datasource="empty"),
         *map(prepared.stored, OTHERS),
+        prepared.stored("retention/datasource/orders", body='{"action":"drop","max_age_days":90}'),
         prepared.operation(reindex, name="reindex orders", parts=3),
         prepared.part(reindex, 0),
         prepared.part(reindex, 2),
@@ -296,7 +297,11 @@ def test_queries_on_objects_follow_links(page: Filled) -> None:
     title = next(each for each in QUERIES if each.startswith("What has to get a new revision"))
     assert page.run(title) == [(index, 1), ("contract/orders", 2)]
     alone = page.run("Objects that nothing links to")
-    assert {row[0] for row in alone} - set(OTHERS) == {"contract/orders", "table/sales/empty"}
+    assert {row[0] for row in alone} - set(OTHERS) == {
+        "contract/orders",
+        "retention/datasource/orders",
+        "table/sales/empty",
+    }
     counted = page.run("Tables without segments, and how many the others have")
     assert counted == [("table/sales/empty", "empty", 0), (table, "orders", 4)]
 
@@ -401,6 +406,9 @@ def test_queries_on_tidying_find_what_is_in_the_way(page: Filled) -> None:
             ["orders/2024-01-05", "orders/2024-01-05-late"],
         )
     ]
+    title = next(each for each in QUERIES if each.startswith("Rules of"))
+    (rule,) = page.run(title)
+    assert rule[:6] == ("retention/datasource/orders", 90.0, None, 0, "drop", 4)
     still = page.run("Datasources in which nothing has changed for two weeks")
     assert [row[0] for row in still] == ["clicks", "drops", "o'brien", "returns"]
 

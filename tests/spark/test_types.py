@@ -131,8 +131,8 @@ def shown_in_views(spark: SparkSession, catalog: Catalog) -> None:
     assert [(row["name"], row["port"], row["config"]) for row in found] == [
         ("n2", 1, '{"user":"u"}')
     ]
-    kept = spark.table("typed_retentions").orderBy("key")
-    assert [(row["owner_type"], row["owner"], row["action"]) for row in kept.collect()] == [
+    kept = spark.table("typed_retention_rules").orderBy("key")
+    assert [(row["scope"], row["name"], row["action"]) for row in kept.collect()] == [
         ("database", "sales", "archive"),
         ("datasource", "orders", "drop"),
     ]

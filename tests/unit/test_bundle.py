@@ -42,11 +42,11 @@ def test_every_include_matches_files_and_every_resource_file_is_included() -> No
 
 
 def test_all_upkeep_is_scheduled() -> None:
-    upkeep = ("backfill", "backup", "cleanup", "maintain", "recover", "verify")
+    upkeep = ("backfill", "backup", "cleanup", "maintain", "recover", "retain", "verify")
     assert set(JOBS) == {f"strata_{job}" for job in upkeep}
 
 
-@pytest.mark.parametrize("name", ["strata_backfill", "strata_verify"])
+@pytest.mark.parametrize("name", ["strata_backfill", "strata_retain", "strata_verify"])
 def test_a_job_that_tells_of_something_found_is_not_tried_again(name: str) -> None:
     """A second backfill would succeed: what is in quarantine is not due again so soon."""
     assert [task.get("max_retries", 0) for task in JOBS[name][1]["tasks"]] == [0]

@@ -173,7 +173,7 @@ def test_the_page_of_the_jobs_has_every_script_with_its_options(name: str) -> No
     assert f'run_job("{command.name}", argv)' in (ROOT / "jobs" / f"{name}.py").read_text()
     table = text.partition("## Which job touches which table")[2].partition("\n## ")[0]
     assert f"\n| {command.name} |" in table
-    common = text.partition("Options that they all have:")[2].partition("\n## ")[0]
+    common = text.partition("Options that all jobs have:")[2].partition("\n## ")[0]
     options = {word for a in job_parser(command)._actions for word in a.option_strings}
     assert [o for o in sorted(options - {"-h", "--help"}) if f"`{o}`" not in section + common] == []
 

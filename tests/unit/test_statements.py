@@ -306,6 +306,14 @@ def test_a_delete_can_be_held_to_the_rows_that_were_seen() -> None:
     assert STATEMENTS["delete"]("v").endswith(" WHEN MATCHED THEN DELETE")
 
 
+def test_a_delete_of_what_was_seen_lets_no_staged_row_slip_past_its_check() -> None:
+    sql = delete_keys("x", PARTITIONS, BOUNDS, same_commit=True, claims=CLAIMS)("v")
+    assert sql.endswith(
+        " ELSE true END AND (t.kind = 'staged' OR t.commit_id = s.commit_id) "
+        "WHEN MATCHED THEN DELETE"
+    )
+
+
 def test_a_retirement_reads_both_kinds_and_refuses_a_second_retired_row() -> None:
     sql = retire_keys("x", [3, 1, 3], ("00", "ff"), "c'1", 17, "o'neil")("v")
     both = partitions_clause((kind, n) for kind in ("schema", "retired") for n in (1, 3))

@@ -29,6 +29,7 @@ from catalog.cli.commands.reading import (
     SQL,
 )
 from catalog.cli.commands.report import REPORT
+from catalog.cli.commands.retaining import RETAIN
 from catalog.cli.commands.tasks import TASK_CANCEL, TASK_RESUME, TASK_SHOW, TASKS
 from catalog.cli.commands.types import DECLARE, TYPES
 from catalog.cli.commands.upkeep import CLEANUP, MAINTAIN, RECOVER, VERIFY
@@ -83,6 +84,7 @@ COMMANDS: tuple[Command, ...] = (
     TASK_CANCEL,
     TASK_RESUME,
     POLL,
+    RETAIN,
     CLEANUP,
     RECOVER,
     VERIFY,

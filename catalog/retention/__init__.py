@@ -1,0 +1,1 @@
+"""Retention: rules for how long segments stay, and what becomes of those that go."""

@@ -1,0 +1,21 @@
+"""Drops segments that go by rules of retention, archived first where a rule says so.
+
+    spark-submit --properties-file conf/local.conf --py-files dist/strata_catalog-….whl \\
+        jobs/retain.py --help
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from catalog.cli.job import run_job
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the job and returns its exit code."""
+    return run_job("retain", argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,124 @@
+"""A catalog that is opened for reading: every public verb is asked whether it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from operator import methodcaller
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from catalog import Catalog, Object, Run
+from catalog.errors import ReadOnly
+from catalog.table.views import VIEWS
+from tests.spark.files import parquet
+from tests.spark.test_upgrade import LATER
+from tests.unit.builders import segment
+
+Open = Callable[..., Catalog]
+Verbs = dict[str, Callable[[Catalog], Any]]
+NOW = datetime(2024, 1, 31, tzinfo=UTC)
+
+# A new verb of `Catalog` belongs into one of these, or the first test fails.
+NEITHER = {"open", "close"}
+VALUES = {"actor", "location", "stable_epoch", "version"}
+READS: Verbs = {
+    **{view.name: methodcaller(view.name) for view in VIEWS if view.name not in VALUES},
+    "cache": lambda c: c.cache(datasources=["orders"]).num_rows("orders/1"),
+    "changes": lambda c: c.changes(0).collect(),
+    # At a path these are temporary views and functions of the user's session.
+    "create_functions": lambda c: c.create_functions("r_"),
+    "create_views": lambda c: c.create_views("r_"),
+    "datasource_schema": lambda c: c.datasource_schema("orders"),
+    "datasource_schemas": lambda c: c.datasource_schemas(),
+    "get": lambda c: c.get("table/a"),
+    "growth": lambda c: c.growth(0),
+    "history": lambda c: c.history().collect(),
+    "list": lambda c: c.list(),
+    "operation_metrics": lambda c: c.operation_metrics(),
+    "read": lambda c: c.read("orders").collect(),
+    "runs": lambda c: c.runs().collect(),
+    "schema": lambda c: c.schema(segment().fingerprint or ""),
+    "segments": lambda c: c.segments().collect(),
+    "stats": lambda c: c.stats(),
+    "verify": lambda c: c.verify(),
+}
+# Those that can be asked what they would do answer that.
+DRY_RUNS: Verbs = {
+    "backfill": lambda c: c.backfill(dry_run=True),
+    "cleanup": lambda c: c.cleanup(dry_run=True),
+    "drop": lambda c: c.drop(["orders/1"], dry_run=True),
+    "maintain": lambda c: c.maintain(dry_run=True),
+    "publish_files": lambda c: c.publish_files("x", f"{c.location}/../lake", dry_run=True),
+    "recover": lambda c: c.recover(dry_run=True),
+    "retain": lambda c: c.retain(dry_run=True),
+    "upgrade": lambda c: c.upgrade(dry_run=True),
+}
+WRITES: Verbs = {
+    "advance": lambda c: c.advance(1),
+    "announcer": lambda c: c.announcer("job"),
+    "backfill": lambda c: c.backfill(),
+    "cleanup": lambda c: c.cleanup(),
+    "drop": lambda c: c.drop(["orders/1"]),
+    "maintain": lambda c: c.maintain(),
+    "operation": lambda c: c.operation("x"),
+    "publish": lambda c: c.publish([segment("orders/2")]),
+    "publish_files": lambda c: c.publish_files("orders", "/nowhere"),
+    "publish_pending": lambda c: c.publish_pending("orders/1"),
+    "put": lambda c: c.put(Object("a/b")),
+    "record": lambda c: c.record(Run("r", "verify", {}, "ann", NOW, NOW)),
+    "recover": lambda c: c.recover(),
+    "remove": lambda c: c.remove("table/a"),
+    "retain": lambda c: c.retain(),
+    "upgrade": lambda c: c.upgrade(),
+}
+
+
+def test_it_is_known_of_every_public_verb_whether_it_writes() -> None:
+    public = {name for name in dir(Catalog) if not name.startswith("_")}
+    assert public == {*NEITHER, *VALUES, *READS, *WRITES}
+    takes_dry_run = {name for name in WRITES if "dry_run" in getattr(Catalog, name).__annotations__}
+    assert takes_dry_run == DRY_RUNS.keys()
+
+
+def test_read_only_refuses_every_verb_that_writes_and_touches_no_file(
+    open_catalog: Open, location: str, tmp_path: Path
+) -> None:
+    lake = parquet(tmp_path / "lake" / "1.parquet")
+    writer = open_catalog()
+    writer.publish([segment("orders/1", location=lake)])
+    writer.put([Object("table/a")])
+    before = everything_in(Path(location))
+    reader, old = open_catalog(read_only=True), open_catalog(read_only=True, layout=LATER)
+    for name, write in WRITES.items():
+        with pytest.raises(ReadOnly, match="read_only=True"):
+            write(old if name == "upgrade" else reader)
+    with pytest.raises(ReadOnly, match="read_only=True"):
+        reader.cache(resolve=True)
+    for read in READS.values():
+        read(reader)
+    for ask in DRY_RUNS.values():
+        ask(reader)
+    assert all(getattr(reader, name) is not None for name in VALUES)
+    reader.close()
+    assert everything_in(Path(location)) == before
+
+
+def everything_in(folder: Path) -> dict[str, tuple[int, int]]:
+    """Every file and folder with its size and the time of its last change."""
+    found = [folder, *folder.rglob("*")]
+    return {str(p): (p.stat().st_size, p.stat().st_mtime_ns) for p in sorted(found)}
+
+
+@pytest.mark.stress
+def test_read_only_makes_no_persistent_views_and_functions(
+    spark: SparkSession, schema_name: str
+) -> None:
+    Catalog.open(spark, schema_name)
+    with Catalog.open(spark, schema_name, read_only=True) as reader:
+        for write in (reader.create_views, reader.create_functions):
+            with pytest.raises(ReadOnly):
+                write()
