@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from catalog.errors import InvalidType
@@ -148,7 +149,7 @@ class ObjectType:
         """The key of the object that holds the declaration."""
         return f"{TYPE}/{self.name}"
 
-    @property
+    @cached_property
     def all_fields(self) -> Mapping[str, Field]:
         """The fields of its bodies, with the state if there are states."""
         if self.states is None:
