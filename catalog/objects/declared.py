@@ -8,9 +8,10 @@ from typing import Any
 from catalog.errors import InvalidObject, InvalidType
 from catalog.objects.body import body_json
 from catalog.objects.contents import Problem, filled, problems
+from catalog.objects.declaration import type_from
 from catalog.objects.keys import check_key
 from catalog.objects.model import Named, Object
-from catalog.objects.types import STATE, TYPE, ObjectType, type_from
+from catalog.objects.types import STATE, TYPE, ObjectType
 
 PARENT = "parent"
 REFERENCE = "reference"
@@ -62,21 +63,18 @@ class Types:
 
     def shape_problem(self, key: str) -> str | None:
         """What the key of an object of a declared type must look like, if it does not."""
-        kind, _, path = key.partition("/")
-        shape = self.shape(kind)
-        parts = path.split("/")
-        for owner in self._types[kind].owners:
-            if parts[0] == owner and len(parts) == 1 + len(self.shape(owner)):
-                return None
-        if self._types[kind].owners:
-            forms = [
-                "/".join([kind, owner, *(f"<{e}>" for e in self.shape(owner))])
-                for owner in self._types[kind].owners
-            ]
-            return " or ".join(forms)
-        if len(parts) == len(shape):
+        kind, *parts = key.split("/")
+        declared = self._types.get(kind)
+        if declared is None:
             return None
-        return "/".join([kind, *(f"<{each}>" for each in shape)])
+        words: list[tuple[str, ...]] = [(owner,) for owner in declared.owners] or [()]
+        shapes = [(word, self.shape(word[0] if word else kind)) for word in words]
+        for word, shape in shapes:
+            if tuple(parts[: len(word)]) == word and len(parts) == len(word) + len(shape):
+                return None
+        return " or ".join(
+            "/".join([kind, *word, *(f"<{each}>" for each in shape)]) for word, shape in shapes
+        )
 
     def shape(self, name: str) -> tuple[str, ...]:
         """What the parts of a type's paths name: the types above it, and itself."""

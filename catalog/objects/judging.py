@@ -8,7 +8,7 @@ from dataclasses import replace
 from catalog.errors import InvalidObject, RuleViolation
 from catalog.objects.body import canonical
 from catalog.objects.changes import Changes
-from catalog.objects.declared import DECLARATION, Types
+from catalog.objects.declared import DECLARATION, PARENT, Types
 from catalog.objects.graph import Identify
 from catalog.objects.model import Node, Object
 from catalog.objects.rules import Broken, broken_rules, broken_steps, missing
@@ -166,12 +166,18 @@ def _unjudged(types: Types, changes: Changes) -> list[Broken]:
 
 def _missing_targets(types: Types, state: State, changes: Changes) -> list[Broken]:
     there = (state.keys() - changes.removes) | changes.puts.keys()
-    return [
-        Broken(rule, key, missing(rule, target))
-        for key, put in sorted(changes.puts.items())
-        for target, rule in types.targets(key, put.body).items()
-        if target not in there
-    ]
+    found = []
+    for key, put in sorted(changes.puts.items()):
+        shape = types.shape_problem(key)
+        if shape is not None:
+            found.append(Broken(PARENT, key, f"has a key that must be {shape}"))
+            continue
+        found += [
+            Broken(rule, key, missing(rule, target))
+            for target, rule in types.targets(key, put.body).items()
+            if target not in there
+        ]
+    return found
 
 
 def _refuse(found: Iterable[Broken]) -> None:

@@ -16,6 +16,7 @@ from catalog.errors import InvalidType
 from catalog.objects.body import canonical
 from catalog.objects.contents import fields_from, problems
 from catalog.objects.declared import DECLARATION, Types
+from catalog.objects.fields import Field
 from catalog.objects.model import Node
 from catalog.objects.types import STATE, ObjectType, Rule
 
@@ -235,10 +236,13 @@ def _listed(value: Any) -> list[Any]:
 
 def _conforms(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
     name, reference, schema = rule.parameters
+    known: dict[str, Mapping[str, Field] | None] = {}
     for key in objects.of_type(declared.name):
-        try:
-            fields = fields_from(objects.referred(declared, key, reference).get(schema) or {})
-        except InvalidType:
+        target = canonical(objects.bodies[key].get(reference))
+        if target not in known:
+            known[target] = _declared(objects.referred(declared, key, reference).get(schema))
+        fields = known[target]
+        if fields is None:
             continue  # told of the object that declares them
         value = objects.bodies[key].get(name)
         path = f"body.{name}"
@@ -248,6 +252,13 @@ def _conforms(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator
         for problem in problems(fields, value or {}, path):
             kind = problem.rule if problem.rule == "secret" else rule.kind
             yield Broken(kind, key, f"has {problem.path}, which {problem.text}")
+
+
+def _declared(document: Any) -> Mapping[str, Field] | None:
+    try:
+        return fields_from(document or {})
+    except InvalidType:
+        return None
 
 
 _KINDS: dict[str, Callable[[Everything, ObjectType, Rule], Iterator[Broken]]] = {

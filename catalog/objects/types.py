@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
-from catalog.errors import InvalidInput, InvalidType
+from catalog.errors import InvalidType
 from catalog.objects.contents import fields_from
 from catalog.objects.fields import Field, FieldType, documents, one_of
 from catalog.objects.keys import check_type
@@ -125,17 +126,17 @@ class ObjectType:
         object.__setattr__(self, "rules", tuple(self.rules))
         object.__setattr__(self, "owners", tuple(self.owners))
         if check_type(self.name) == TYPE:
-            raise _invalid(self.name, "is the type of declarations itself; choose another name")
+            raise invalid(self.name, "is the type of declarations itself; choose another name")
         for other in (self.parent, self.named_by, *self.owners, *self.references.values()):
             if other is not None:
                 check_type(other)
         if self.parent is not None and self.owners:
-            raise _invalid(self.name, "has a parent and owners; give one of the two")
+            raise invalid(self.name, "has a parent and owners; give one of the two")
         if self.name in (self.parent, self.named_by, *self.owners):
-            raise _invalid(self.name, "is its own parent; name another type")
+            raise invalid(self.name, "is its own parent; name another type")
         for name, value in self.fields.items():
             if not isinstance(value, Field):
-                raise _invalid(self.name, f"has {value!r:.80} as {name!r:.80}, which is no Field")
+                raise invalid(self.name, f"has {value!r:.80} as {name!r:.80}, which is no Field")
         # Through its JSON, so that what Python declares is checked as what a file declares.
         object.__setattr__(self, "fields", fields_from(documents(self.fields)))
         self._check_states()
@@ -148,7 +149,7 @@ class ObjectType:
         """The key of the object that holds the declaration."""
         return f"{TYPE}/{self.name}"
 
-    @property
+    @cached_property
     def all_fields(self) -> Mapping[str, Field]:
         """The fields of its bodies, with the state if there are states."""
         if self.states is None:
@@ -191,64 +192,38 @@ class ObjectType:
         if self.states is None:
             return
         if STATE in self.fields:
-            raise _invalid(self.name, "has states and a field state; leave the field out")
+            raise invalid(self.name, "has states and a field state; leave the field out")
         if not self.states.initial:
-            raise _invalid(self.name, "has states and none to begin with; name one as initial")
+            raise invalid(self.name, "has states and none to begin with; name one as initial")
 
     def _check_references(self) -> None:
         for name in self.references:
             found = self.fields.get(name)
             of = found.of if found is not None and found.of is not None else found
             if of is None or of.type is not FieldType.TEXT:
-                raise _invalid(
+                raise invalid(
                     self.name, f"refers by {name!r:.80}, which is no field of text or list of text"
                 )
 
     def _check_rule(self, rule: Rule) -> None:
         if rule.kind not in _OWN_FIELDS:
             known = ", ".join(_OWN_FIELDS)
-            raise _invalid(self.name, f"has a rule {rule.kind!r:.80}; there are {known}")
+            raise invalid(self.name, f"has a rule {rule.kind!r:.80}; there are {known}")
         own, count = _OWN_FIELDS[rule.kind] or (len(rule.parameters), max(1, len(rule.parameters)))
         if len(rule.parameters) != count:
-            raise _invalid(self.name, f"has the rule {rule.kind} with not {count} parameters")
+            raise invalid(self.name, f"has the rule {rule.kind} with not {count} parameters")
         # The only parameter that is not the name of a field.
         value = 1 if rule.kind == "one_of_siblings" else None
         for index, name in enumerate(rule.parameters):
             if index != value and (
                 not isinstance(name, str) or (index < own and name not in self.fields)
             ):
-                raise _invalid(self.name, f"has the rule {rule.kind} on {name!r:.80}, not a field")
+                raise invalid(self.name, f"has the rule {rule.kind} on {name!r:.80}, not a field")
         if rule.kind in ("meets", "conforms") and rule.parameters[1] not in self.references:
             named = f"{rule.parameters[1]!r:.80}"
-            raise _invalid(self.name, f"has the rule {rule.kind} over {named}, not a reference")
+            raise invalid(self.name, f"has the rule {rule.kind} over {named}, not a reference")
         if rule.kind in ("at_most", "meets") and self.parent is None:
-            raise _invalid(self.name, f"has the rule {rule.kind} and no parent; name one")
-
-
-def type_from(name: str, body: Any) -> ObjectType:
-    """The type that the body of an object `type/<name>` declares, or `InvalidType`."""
-    if not isinstance(body, dict):
-        raise _invalid(name, "must be declared by a JSON object")
-    known = ObjectType.__dataclass_fields__.keys() - {"name"}
-    for other in sorted(body.keys() - known):
-        raise _invalid(name, f"has no {other!r:.80}; there are {', '.join(sorted(known))}")
-    try:
-        return ObjectType(
-            name,
-            _text(name, body, "parent"),
-            _texts(name, body.get("owners", []), "owners"),
-            _text(name, body, "named_by"),
-            fields_from(body.get("fields", {})),
-            _mapping(name, body.get("references", {}), "references"),
-            _states(name, body.get("states")),
-            tuple(_rule(name, said) for said in _list(name, body.get("rules", []), "rules")),
-            _flag(name, body, "open"),
-            _text(name, body, "comment") or "",
-        )
-    except InvalidType:
-        raise
-    except InvalidInput as error:
-        raise _invalid(name, f"cannot be declared so: {error.message.rstrip('.')}") from error
+            raise invalid(self.name, f"has the rule {rule.kind} and no parent; name one")
 
 
 def types_of(given: ObjectType | Iterable[ObjectType]) -> tuple[ObjectType, ...]:
@@ -260,52 +235,6 @@ def types_of(given: ObjectType | Iterable[ObjectType]) -> tuple[ObjectType, ...]
     return types
 
 
-def _states(name: str, said: Any) -> States | None:
-    if said is None:
-        return None
-    if not isinstance(said, dict) or not isinstance(said.get("next"), dict):
-        raise _invalid(name, "must have states as a JSON object with initial and next")
-    following = {state: _texts(name, after, "next") for state, after in said["next"].items()}
-    return States(_texts(name, said.get("initial"), "initial"), following)
-
-
-def _rule(name: str, said: Any) -> Rule:
-    if not isinstance(said, list) or not said or not isinstance(said[0], str):
-        raise _invalid(name, 'must have each rule as a list such as ["unique", "host"]')
-    return Rule(said[0], tuple(said[1:]))
-
-
-def _text(name: str, body: Mapping[str, Any], what: str) -> str | None:
-    value = body.get(what)
-    if value is not None and not isinstance(value, str):
-        raise _invalid(name, f"must have a text as {what}")
-    return value
-
-
-def _flag(name: str, body: Mapping[str, Any], what: str) -> bool:
-    value = body.get(what, False)
-    if not isinstance(value, bool):
-        raise _invalid(name, f"must have true or false as {what}")
-    return value
-
-
-def _list(name: str, value: Any, what: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise _invalid(name, f"must have a list as {what}")
-    return value
-
-
-def _texts(name: str, value: Any, what: str) -> tuple[str, ...]:
-    if not all(isinstance(each, str) for each in _list(name, value, what)):
-        raise _invalid(name, f"must have a list of texts as {what}")
-    return tuple(value)
-
-
-def _mapping(name: str, value: Any, what: str) -> dict[str, str]:
-    if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
-        raise _invalid(name, f"must have a JSON object of texts as {what}")
-    return value
-
-
-def _invalid(name: str, text: str) -> InvalidType:
+def invalid(name: str, text: str) -> InvalidType:
+    """The refusal of a declaration."""
     return InvalidType(f"Type {name} {text}.", type=name)

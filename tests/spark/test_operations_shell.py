@@ -91,6 +91,7 @@ def test_objects_are_put_shown_touched_and_removed(
     assert strata("objects")[1]["tables"]["objects"] == []
 
 
+@pytest.mark.stress
 def test_types_are_declared_and_objects_ensured_renamed_and_removed_with_all_below(
     strata: Strata, catalog: Catalog, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from catalog.errors import InvalidObject, InvalidType
 from catalog.objects.contents import fields_from, filled, problems
+from catalog.objects.declaration import type_from
 from catalog.objects.declared import Types
 from catalog.objects.fields import (
     Field,
@@ -36,7 +37,6 @@ from catalog.objects.types import (
     conforms,
     meets,
     ranges,
-    type_from,
     types_of,
     unique,
 )
