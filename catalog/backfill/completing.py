@@ -61,12 +61,12 @@ class Completer:
         """
         claims = Claims()
         inspection = Inspection(self._terms)
-        # One with trouble says nothing new of its segment.
-        found = [each.segment for each in completions if each.trouble is None]
         while completions:
             batch = batch_of((each.segment for each in completions), caller)
             plan = plan_group([batch], {})
-            (offences,) = inspection.offences([found])
+            # One with trouble says nothing new of its segment.
+            found = [each.segment for each in completions if each.trouble is None]
+            (offences,) = inspection.offences([found], plan.datasources)
             if refused := refused_only(offences):
                 raise violation(refused)
             terms = inspection.digests(plan.datasources)
@@ -79,7 +79,7 @@ class Completer:
             except RefusedByCheck as refusal:
                 if refusal.kind == Kind.DATASOURCE:
                     deadline.check("contracts of the same datasources")
-                    inspection.learn([batch.segments.values()])
+                    inspection.learn(plan.datasources)
                     continue
                 if refusal.kind != Kind.STAGED:
                     raise collision(refusal.key) from refusal

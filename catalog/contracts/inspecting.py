@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from catalog.contracts.checking import Offence, Terms, offences_among, refused_only
 from catalog.contracts.reading import KnownTerms
@@ -21,21 +21,25 @@ class Inspection:
         self._terms: dict[str, Terms] = {}
         self._learned = False
 
-    def offences(self, batches: Sequence[Collection[Segment]]) -> list[tuple[Offence, ...]]:
-        """What each of some batches breaks."""
+    def __bool__(self) -> bool:
+        """Whether there are terms to go by; most catalogs have none."""
+        return self._learned or bool(self._known)
+
+    def offences(
+        self, batches: Sequence[Collection[Segment]], datasources: Collection[str]
+    ) -> list[tuple[Offence, ...]]:
+        """What each of some batches breaks; `datasources` are all that the statement writes to."""
         if not self._learned:
-            if not self._known:
-                return [()] * len(batches)
-            self._terms = self._known.of(_datasources(batches))
+            self._terms = self._known.of(datasources)
         found = [offences_among(batch, self._terms) for batch in batches]
         if self._learned or not any(map(refused_only, found)):
             return found
-        self.learn(batches)
+        self.learn(datasources)
         return [offences_among(batch, self._terms) for batch in batches]
 
-    def learn(self, batches: Iterable[Collection[Segment]]) -> None:
+    def learn(self, datasources: Collection[str]) -> None:
         """Reads the terms as they are now: a statement refused itself because of others."""
-        self._terms = self._known.learn(_datasources(batches))
+        self._terms = self._known.learn(datasources)
         self._learned = True
 
     def digests(self, datasources: Collection[str]) -> dict[str, str]:
@@ -45,7 +49,3 @@ class Inspection:
             for name, terms in self._terms.items()
             if name in datasources and terms.digest is not None
         }
-
-
-def _datasources(batches: Iterable[Collection[Segment]]) -> set[str]:
-    return {segment.datasource for batch in batches for segment in batch}

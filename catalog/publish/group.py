@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import pyarrow as pa
 from pyspark.sql import functions as F
@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from catalog.contracts.checking import Offence, refused_only, violation, warned
 from catalog.contracts.inspecting import Inspection
 from catalog.contracts.reading import KnownTerms
-from catalog.model import Caller, Kind, OnExisting, PublishResult, Segment
+from catalog.model import Caller, Kind, OnExisting, PublishResult
 from catalog.operations.reading import claimed, claims_on
 from catalog.publish.batch import Batch, Known, collision, plan_group
 from catalog.publish.known import known_segments, written_segments
@@ -206,9 +206,13 @@ class _Round:
 
     def _mind_contracts(self) -> None:
         """Fails those who break a contract."""
+        if not self._inspection:
+            return
         waiting = [request for request in self._requests if not request.finished]
         with self._deadline.not_counting():
-            found = self._inspection.offences([_segments(request) for request in waiting])
+            found = self._inspection.offences(
+                [request.batch.segments.values() for request in waiting], self._datasources()
+            )
         self._offences = dict(zip(waiting, found, strict=True))
         for request, offences in self._offences.items():
             if refused := refused_only(offences):
@@ -217,8 +221,12 @@ class _Round:
     def _learn_contracts(self) -> None:
         """Reads the contracts of all who wait; their segments are checked by them next."""
         with self._deadline.not_counting():
-            self._inspection.learn(_segments(each) for each in self._requests if not each.finished)
+            self._inspection.learn(self._datasources())
         self._deadline.check(_OTHERS)
+
+    def _datasources(self) -> set[str]:
+        waiting = [request.batch for request in self._requests if not request.finished]
+        return {segment.datasource for batch in waiting for segment in batch.segments.values()}
 
     def _look_up(self) -> bool:
         """Learns which segments are there; true if they turn out to be from this very commit."""
@@ -274,10 +282,6 @@ class _Round:
         if rows is not None and (checked_new or rows == self._all_rows):
             return None, set()
         return written_segments(self._writer, executed.version)
-
-
-def _segments(request: PublishRequest) -> Collection[Segment]:
-    return request.batch.segments.values()
 
 
 class _NobodyLeft(Exception):

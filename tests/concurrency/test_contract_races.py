@@ -218,6 +218,7 @@ def test_a_contract_that_comes_and_goes_is_kept_by_everything_that_commits(free:
     assert_promises(setter)
 
 
+@pytest.mark.exact
 def test_a_contract_whose_answer_is_lost_is_settled(free: Open) -> None:
     lost: list[str] = []
 

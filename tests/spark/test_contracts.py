@@ -126,6 +126,7 @@ def _unexpected(*_: object) -> Any:
     raise AssertionError("contracts were read")
 
 
+@pytest.mark.exact
 def test_a_catalog_without_contracts_never_looks_for_any(
     spark: SparkSession, open_catalog: Callable[..., Catalog], monkeypatch: pytest.MonkeyPatch
 ) -> None:
