@@ -68,6 +68,7 @@ TASK_COLUMNS = (
     ColumnSpec("total", "BIGINT", "Of so much"),
     ColumnSpec("results", "STRING", "What completed steps have given, by name, as JSON"),
     ColumnSpec("retry_at", "TIMESTAMP", "After a failure: when it may be tried again"),
+    ColumnSpec("stamp", "STRING", "Random id of the last write of the task"),
 )
 ALL_COLUMNS = (*COLUMNS, *TASK_COLUMNS)
 DDL = ", ".join(f"{column.name} {column.type}" for column in COLUMNS)

@@ -107,8 +107,11 @@ class Runner:
             seen = self.get(id)
             now = self._surroundings.clock()
             wanted = plan.cancel(seen, asked.caller.actor, asked.caller.reason, now)
-            if wanted is seen or self._written("task-cancel", wanted, seen, asked, until):
-                return wanted
+            if wanted is seen:
+                return seen
+            written = self._written("task-cancel", wanted, seen, asked, until)
+            if written is not None:
+                return written
             until.wait(self._surroundings.pause(1), f"the owner of task {id}")
 
     def _claimed(
@@ -129,8 +132,9 @@ class Runner:
                 self._surroundings.at("task.planned")
                 now = self._surroundings.clock()
                 wanted = plan.claim(seen or make(), owner, now, asked.lease, again)
-                if self._written("task-claim", wanted, seen, asked, until):
-                    return wanted
+                written = self._written("task-claim", wanted, seen, asked, until)
+                if written is not None:
+                    return written
                 until.wait(self._surroundings.pause(1), f"other tasks {kind.name}")
 
         task = self._queue.alone(claim, until)
@@ -144,8 +148,8 @@ class Runner:
 
     def _written(
         self, point: str, wanted: Task, seen: Task | None, asked: Asked, until: Deadline
-    ) -> bool:
-        """Whether the write counts; if not, somebody was quicker and the plan is made again."""
+    ) -> Task | None:
+        """What was written; if nothing, somebody was quicker and the plan is made again."""
         caller = Caller(asked.caller.actor, asked.caller.reason, wanted.id)
         try:
             return self._table.write(point, wanted, seen, None, caller, until)
@@ -155,7 +159,7 @@ class Runner:
                 if holder is not None and holder.state is State.RUNNING:
                     raise _taken(wanted, holder) from refusal
             log.info("%s: %s %s", point, refusal.kind, refusal.key)
-            return False
+            return None
 
     # --- steps ------------------------------------------------------------------------------------
 
