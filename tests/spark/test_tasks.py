@@ -132,7 +132,12 @@ def test_a_task_that_fails_rests_and_goes_on_where_it_stood(catalog: Catalog) ->
     # The last attempt is the last.
     with pytest.raises(RuntimeError):
         catalog.run_task(own(("then", fail)), {"n": 2}, max_attempts=1)
-    assert catalog.tasks("failed").count() == 1
+    (failed,) = catalog.tasks("failed").collect()
+    # What has the same name and arguments and is not over stands for it.
+    with pytest.raises(RuntimeError):
+        catalog.run_task(own(("then", fail)), {"n": 2})
+    with pytest.raises(TaskBusy, match="has its name and arguments and is queued"):
+        catalog.resume_task(failed["task_id"], kind=own(("then", count)))
 
 
 def test_a_task_that_is_cancelled_stops_at_its_next_beat(
