@@ -12,8 +12,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyspark.errors import PySparkException
+
 from catalog.model import Caller
-from catalog.table.failures import Failure, classify
+from catalog.table.failures import Failure, classify, first_line
 from catalog.table.layout import TABLE_PROPERTY, ColumnSpec, properties_sql
 from catalog.table.location import Location, literal
 from catalog.table.lock import TableLock
@@ -203,6 +205,7 @@ class RunLog:
                 f"TBLPROPERTIES ({properties_sql(_PROPERTIES)})",
                 self.store.relation,
             )
+        self._offer_tasks()
 
     def lacking(self) -> Sequence[ColumnSpec]:
         """The columns that a table of an earlier release does not have yet."""
@@ -227,8 +230,6 @@ class RunLog:
                 if self.lacking() and classify(error) is not Failure.CONFLICT:
                     raise
                 deadline.wait(self._surroundings.pause(1), f"other changes of {self.store.table}")
-        if self._location.path is None:
-            create_tasks_view(self._session, self._location, replace=False)
 
     def _add_columns(self, deadline: Deadline) -> None:
         relation = self.store.relation
@@ -241,6 +242,15 @@ class RunLog:
                     f"ALTER TABLE {relation} SET TBLPROPERTIES ({properties_sql(_SERIALIZABLE)})"
                 )
                 self._session.sql(f"ALTER TABLE {relation} ADD COLUMNS ({_columns_sql(missing)})")
+        self._offer_tasks()
+
+    def _offer_tasks(self) -> None:
+        """Makes the view of tasks in a metastore; `create_views` does it too, should this fail."""
+        if self._location.path is None:
+            try:
+                create_tasks_view(self._session, self._location, replace=False)
+            except PySparkException as error:  # not everybody who writes may make views
+                log.warning("The view of tasks could not be made: %s", first_line(error))
 
     def shown(self) -> str:
         """Its rows for a FROM clause, with null for columns that an older table lacks."""
