@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
+from pyspark.errors import PySparkException
+
 from catalog.model import Caller
 from catalog.table.beside import Beside, columns_sql, ddl
-from catalog.table.failures import Failure, classify
+from catalog.table.failures import Failure, classify, first_line
 from catalog.table.layout import ColumnSpec, properties_sql
 from catalog.table.location import literal
 from catalog.table.statements import Statement
@@ -20,6 +23,8 @@ from catalog.waiting import Deadline
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+log = logging.getLogger(__name__)
 
 RUNS = "runs"
 
@@ -60,6 +65,7 @@ TASK_COLUMNS = (
     ColumnSpec("total", "BIGINT", "Of so much"),
     ColumnSpec("results", "STRING", "What completed steps have given, by name, as JSON"),
     ColumnSpec("retry_at", "TIMESTAMP", "After a failure: when it may be tried again"),
+    ColumnSpec("stamp", "STRING", "Random id of the last write of the task"),
 )
 ALL_COLUMNS = (*COLUMNS, *TASK_COLUMNS)
 # By name: a later release may have added columns to the table.
@@ -168,6 +174,12 @@ class RunLog(Beside):
             deadline,
         )
 
+    def make(self, deadline: Deadline) -> None:
+        """Makes the table, unless it is there; in a metastore with the view of tasks."""
+        if not self.exists():
+            super().make(deadline)
+            self._offer_tasks()
+
     def lacking(self) -> Sequence[ColumnSpec]:
         """The columns that a table of an earlier release does not have yet."""
         if self._complete:
@@ -190,8 +202,6 @@ class RunLog(Beside):
                 if self.lacking() and classify(error) is not Failure.CONFLICT:
                     raise
                 deadline.wait(self._surroundings.pause(1), f"other changes of {self.store.table}")
-        if self._location.path is None:
-            create_tasks_view(self._session, self._location, replace=False)
 
     def _add_columns(self, deadline: Deadline) -> None:
         relation = self.store.relation
@@ -204,6 +214,15 @@ class RunLog(Beside):
                     f"ALTER TABLE {relation} SET TBLPROPERTIES ({properties_sql(_SERIALIZABLE)})"
                 )
                 self._session.sql(f"ALTER TABLE {relation} ADD COLUMNS ({columns_sql(missing)})")
+        self._offer_tasks()
+
+    def _offer_tasks(self) -> None:
+        """Makes the view of tasks in a metastore; `create_views` does it too, should this fail."""
+        if self._location.path is None:
+            try:
+                create_tasks_view(self._session, self._location, replace=False)
+            except PySparkException as error:  # not everybody who writes may make views
+                log.warning("The view of tasks could not be made: %s", first_line(error))
 
     def shown(self) -> str:
         """Its rows for a FROM clause, with null for columns that an older table lacks."""

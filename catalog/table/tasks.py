@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from catalog.model import Caller
@@ -28,8 +29,8 @@ _CHECKS = (
     f"WHEN t.run_id <> s.run_id AND s.status = 'running' AND t.exclusive_key = s.exclusive_key "
     f"AND t.status = 'running' AND t.lease_until > s.seen_at THEN {mark(repr(BUSY), 't.run_id')} "
     "WHEN t.run_id <> s.run_id THEN false "
-    "WHEN t.run_id = s.run_id AND NOT (t.attempt <=> s.seen_attempt "
-    "AND t.status <=> s.seen_status AND t.lease_until <=> s.seen_lease) "
+    "WHEN t.run_id = s.run_id "
+    "AND NOT (t.attempt <=> s.seen_attempt AND t.stamp <=> s.seen_stamp) "
     f"THEN {mark(repr(SEEN), 't.run_id')} ELSE t.run_id = s.run_id END"
 )
 # What was counted stays if the writer does not know what counts.
@@ -91,16 +92,20 @@ class TaskTable:
         figures: Mapping[str, float] | None,
         caller: Caller,
         deadline: Deadline,
-    ) -> bool:
-        """Makes the task, or changes it from how it was seen; whether its row was there for that.
+    ) -> Task | None:
+        """Makes the task, or changes it from how it was seen; gives it as it stands then.
+
+        None if its row is gone.
 
         Raises:
             RefusedByCheck: It is not as it was seen, or another task is in the way.
         """
         store = self._runs.store
+        # No clock tells two writes apart for certain.
+        task = replace(task, stamp=self._surroundings.new_id())
         frame = store.session.createDataFrame(source(task, seen, figures))
         statement = Statement(point, change_task(store.relation, task.id, seen is None), frame)
         executed = self._runs.writer.commit(
             lambda _: statement, self._surroundings.new_id(), point, lambda: [caller], deadline
         )
-        return executed.version is not None
+        return None if executed.version is None else task

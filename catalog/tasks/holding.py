@@ -120,14 +120,14 @@ class Holding:
             wanted = transition(seen, self._surroundings.clock())
             figures = self._kind.figures(wanted.results)
             try:
-                there = self._table.write(point, wanted, seen, figures, self._caller, until)
+                written = self._table.write(point, wanted, seen, figures, self._caller, until)
             except RefusedByCheck as refusal:
                 self._learn(refusal)
                 until.wait(self._surroundings.pause(1), f"the row of task {seen.id}")
                 continue
-            if not there:
-                self._lose(f"The row of task {seen.id} is gone.")
-            self.task = wanted
+            if written is None:
+                raise self._lost_because(f"The row of task {seen.id} is gone.")
+            self.task = written
             return
 
     def _learn(self, refusal: RefusedByCheck) -> None:
@@ -136,26 +136,28 @@ class Holding:
         if refusal.kind == BUSY:
             other = self._table.find(refusal.key)
             who = "another task" if other is None else f"task {other.id}, run by {other.owner},"
-            self._lose(f"The lease of task {seen.id} ran out, and {who} runs in its place.")
-        if found is None:
-            self._lose(f"The row of task {seen.id} is gone.")
-        elif (found.state, found.owner, found.attempt) == (seen.state, seen.owner, seen.attempt):
-            self.task = found
-        elif found.state is State.CANCELLED:
-            self._lose(f"Task {seen.id} was {found.error_message}.")
-        else:
-            self._lose(
-                f"Task {seen.id} was taken over: attempt {seen.attempt} was ours, and attempt "
-                f"{found.attempt} is {found.state}, by {found.owner or 'nobody any more'}."
+            raise self._lost_because(
+                f"The lease of task {seen.id} ran out, and {who} runs in its place."
             )
+        if found is None:
+            raise self._lost_because(f"The row of task {seen.id} is gone.")
+        if (found.state, found.owner, found.attempt) == (seen.state, seen.owner, seen.attempt):
+            self.task = found
+            return
+        if found.state is State.CANCELLED:
+            raise self._lost_because(f"Task {seen.id} was {found.error_message}.")
+        raise self._lost_because(
+            f"Task {seen.id} was taken over: attempt {seen.attempt} was ours, and attempt "
+            f"{found.attempt} is {found.state}, by {found.owner or 'nobody any more'}."
+        )
 
-    def _lose(self, why: str) -> None:
+    def _lost_because(self, why: str) -> TaskLost:
         self._lost = TaskLost(
             f"{why} Nothing more is written by this owner.",
             task=self.task.id,
             attempt=self.task.attempt,
         )
-        raise self._lost
+        return self._lost
 
 
 class Heart:

@@ -51,6 +51,7 @@ class Task:
         version_after: version of the catalog when it ended.
         error_condition: stable name of what stopped it last.
         error_message: what that said.
+        stamp: random id of the write that made it so.
     """
 
     id: str
@@ -76,6 +77,7 @@ class Task:
     version_after: int | None = None
     error_condition: str | None = None
     error_message: str | None = None
+    stamp: str = ""
 
     def expired(self, now: datetime) -> bool:
         """Whether its owner has let the lease run out."""

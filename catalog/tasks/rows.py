@@ -38,13 +38,13 @@ _COLUMNS: list[tuple[str, pa.DataType]] = [
     ("total", pa.int64()),
     ("results", pa.string()),
     ("retry_at", TIME),
+    ("stamp", pa.string()),
 ]
 WRITTEN = tuple(name for name, _ in _COLUMNS)
 # How the row was when it was read, for the statement that changes it.
 _SEEN: list[tuple[str, pa.DataType]] = [
     ("seen_attempt", pa.int32()),
-    ("seen_status", pa.string()),
-    ("seen_lease", TIME),
+    ("seen_stamp", pa.string()),
 ]
 _TIMES = tuple(name for name, kind in _COLUMNS if kind == TIME)
 # What a query gives for `task_of`: times as microseconds, which mean the same in every session.
@@ -85,9 +85,9 @@ def source(task: Task, seen: Task | None, figures: Mapping[str, float] | None) -
         "total": task.total,
         "results": json.dumps(task.results, ensure_ascii=False),
         "retry_at": task.retry_at,
+        "stamp": task.stamp,
         "seen_attempt": None if seen is None else seen.attempt,
-        "seen_status": None if seen is None else seen.state.value,
-        "seen_lease": None if seen is None else seen.lease_until,
+        "seen_stamp": None if seen is None else seen.stamp,
     }
     return pa.Table.from_pylist([row], schema=pa.schema(_COLUMNS + _SEEN))
 
@@ -121,4 +121,5 @@ def task_of(row: Mapping[str, Any]) -> Task:
         version_after=row["version_after"],
         error_condition=row["error_condition"],
         error_message=row["error_message"],
+        stamp=row["stamp"],
     )

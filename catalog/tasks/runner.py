@@ -16,7 +16,7 @@ from catalog.model import Caller
 from catalog.progress import Progress, Step
 from catalog.table import failures
 from catalog.table.queue import CommitQueue
-from catalog.table.tasks import BUSY, TaskTable
+from catalog.table.tasks import BUSY, SAME, TaskTable
 from catalog.table.writer import RefusedByCheck
 from catalog.tasks import plan
 from catalog.tasks.holding import Heart, Holding
@@ -107,8 +107,11 @@ class Runner:
             seen = self.get(id)
             now = self._surroundings.clock()
             wanted = plan.cancel(seen, asked.caller.actor, asked.caller.reason, now)
-            if wanted is seen or self._written("task-cancel", wanted, seen, asked, until):
-                return wanted
+            if wanted is seen:
+                return seen
+            written = self._written("task-cancel", wanted, seen, asked, until)
+            if written is not None:
+                return written
             until.wait(self._surroundings.pause(1), f"the owner of task {id}")
 
     def _claimed(
@@ -129,8 +132,9 @@ class Runner:
                 self._surroundings.at("task.planned")
                 now = self._surroundings.clock()
                 wanted = plan.claim(seen or make(), owner, now, asked.lease, again)
-                if self._written("task-claim", wanted, seen, asked, until):
-                    return wanted
+                written = self._written("task-claim", wanted, seen, asked, until)
+                if written is not None:
+                    return written
                 until.wait(self._surroundings.pause(1), f"other tasks {kind.name}")
 
         task = self._queue.alone(claim, until)
@@ -144,18 +148,19 @@ class Runner:
 
     def _written(
         self, point: str, wanted: Task, seen: Task | None, asked: Asked, until: Deadline
-    ) -> bool:
-        """Whether the write counts; if not, somebody was quicker and the plan is made again."""
+    ) -> Task | None:
+        """What was written; if nothing, somebody was quicker and the plan is made again."""
         caller = Caller(asked.caller.actor, asked.caller.reason, wanted.id)
         try:
             return self._table.write(point, wanted, seen, None, caller, until)
         except RefusedByCheck as refusal:
-            if refusal.kind == BUSY:
+            # One of the same name and arguments is found by the next plan, unless it goes by an id.
+            if refusal.kind == BUSY or (refusal.kind == SAME and seen is not None):
                 holder = self._table.find(refusal.key)
-                if holder is not None and holder.state is State.RUNNING:
+                if holder is not None and not holder.state.ended:
                     raise _taken(wanted, holder) from refusal
             log.info("%s: %s %s", point, refusal.kind, refusal.key)
-            return False
+            return None
 
     # --- steps ------------------------------------------------------------------------------------
 
@@ -225,9 +230,15 @@ class Runner:
 
 
 def _taken(wanted: Task, holder: Task) -> TaskBusy:
+    if holder.state is State.QUEUED:
+        return TaskBusy(
+            f"Task {wanted.id} cannot go on: task {holder.id} has its name and arguments and is "
+            "queued. Resume that one, or cancel it.",
+            task=holder.id,
+        )
     error = plan.busy(holder)
     return TaskBusy(
-        f"{wanted.name} cannot run: only one task at a time is for {wanted.exclusive!r}. "
-        f"{error.message}",
+        f"{wanted.name} cannot run: only one task at a time is for "
+        f"{wanted.exclusive or 'the same arguments'!r}. {error.message}",
         **error.values,
     )

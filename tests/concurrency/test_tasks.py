@@ -23,6 +23,7 @@ from tests.concurrency.tasking import STEPS, Log, kind
 
 Start = Callable[..., Process]
 Open = Callable[..., Catalog]
+Work = Callable[[TaskWork], Mapping[str, Any]]
 HOUR = timedelta(hours=1)
 
 
@@ -30,9 +31,9 @@ def clock(ahead: timedelta) -> Surroundings:
     return Surroundings(clock=lambda: datetime.now(UTC) + ahead)
 
 
-def own(run: Callable[[TaskWork], Mapping[str, Any]], exclusive: str | None = None) -> TaskKind:
-    steps = in_order(TaskStep("work", run))
-    return TaskKind("own", steps, exclusive=exclusive, arguments={"n": int})
+def own(run: Work, exclusive: str | None = None, *more: Work) -> TaskKind:
+    steps = [TaskStep("work", run), *(TaskStep(f"more {n}", each) for n, each in enumerate(more))]
+    return TaskKind("own", in_order(*steps), exclusive=exclusive, arguments={"n": int})
 
 
 def nothing(work: TaskWork) -> Mapping[str, Any]:
@@ -184,7 +185,7 @@ def test_an_owner_that_wakes_up_can_write_no_more(open_catalog: Open) -> None:
     # Another task with the same key has its place: it cannot renew its lease either.
     asleep.clear()
     awake.clear()
-    old = Side(lambda: sleeper.run_task(own(sleep, "k"), {"n": 2}))
+    old = Side(lambda: sleeper.run_task(own(sleep, "k", nothing), {"n": 2}))
     assert asleep.wait(90)
 
     def wake(work: TaskWork) -> Mapping[str, Any]:
@@ -220,6 +221,8 @@ def test_two_that_bring_an_old_table_up_to_date_at_once_both_succeed(
     assert first.lacking() == second.lacking() == []
     for each in (first, second):
         each.close()
+    assert catalog.run_task(own(nothing)).state == "done"
+    assert_promises(catalog)
 
 
 def old_table(catalog: Catalog) -> None:

@@ -26,6 +26,7 @@ from catalog.errors import (
 from catalog.table.runs import DDL, Run
 from catalog.table.task_views import TASKS_VIEW
 from catalog.tasks.kind import TaskKind, TaskStep, TaskWork, in_order
+from catalog.tasks.kinds import TASKS
 from tests.concurrency.gates import assert_promises
 from tests.unit.builders import segment
 
@@ -132,7 +133,12 @@ def test_a_task_that_fails_rests_and_goes_on_where_it_stood(catalog: Catalog) ->
     # The last attempt is the last.
     with pytest.raises(RuntimeError):
         catalog.run_task(own(("then", fail)), {"n": 2}, max_attempts=1)
-    assert catalog.tasks("failed").count() == 1
+    (failed,) = catalog.tasks("failed").collect()
+    # What has the same name and arguments and is not over stands for it.
+    with pytest.raises(RuntimeError):
+        catalog.run_task(own(("then", fail)), {"n": 2})
+    with pytest.raises(TaskBusy, match="has its name and arguments and is queued"):
+        catalog.resume_task(failed["task_id"], kind=own(("then", count)))
 
 
 def test_a_task_that_is_cancelled_stops_at_its_next_beat(
@@ -179,7 +185,7 @@ def test_a_table_of_runs_of_an_earlier_release_gets_the_columns_of_tasks(
     runs = catalog.location.table("runs")
     spark.sql(f"CREATE TABLE {runs} ({DDL}) USING DELTA TBLPROPERTIES ('strata.table' = 'runs')")
     catalog.record(Run("old", "publish", {}, "ann", WHEN, WHEN))
-    assert "tasks" not in catalog.create_views("v_")
+    assert "v_tasks" not in catalog.create_views("v_")
     assert catalog.tasks().collect() == []
     assert catalog.runs().collect()[0]["attempt"] is None
     with pytest.raises(UnknownTask):
@@ -195,34 +201,30 @@ def test_a_table_of_runs_of_an_earlier_release_gets_the_columns_of_tasks(
 
 
 def test_the_tasks_that_exist_do_what_the_verbs_do(catalog: Catalog, tmp_path: Path) -> None:
-    catalog._spark.range(3).write.parquet(str(tmp_path / "data" / "a"))
-    found = catalog.run_task(
-        "publish-files", {"datasource": "lake", "pattern": str(tmp_path / "data")}
-    )
-    assert found.results["publish files"]["published"] > 0
-    for n in range(6):
-        file = next((tmp_path / "data" / "a").glob("*.parquet"))
+    catalog._spark.range(3).coalesce(1).write.parquet(str(tmp_path / "data"))
+    files = {"datasource": "lake", "pattern": str(tmp_path / "data")}
+    found = catalog.run_task("publish-files", files)
+    assert found.results["publish files"]["published"] == 1
+    (file,) = (tmp_path / "data").glob("*.parquet")
+    for n in range(5):
         catalog.publish([Segment(f"bare/{n}", None, None, location=str(file))])
-    filled = catalog.run_task("backfill", {"batch": 1, "limit": 3, "datasources": ["bare"]})
-    assert filled.results["segments 1"]["completed"] == 3
+    kept = catalog.run_task("maintain", {"vacuum": False})
+    ((kind, bucket),) = kept.results["plan"]["partitions"]
+    assert list(kept.results) == ["plan", f"optimize {kind} {bucket}", "vacuum"]
+    assert kept.results[f"optimize {kind} {bucket}"]["partitions_compacted"] == 1
+    filled = catalog.run_task("backfill", {"limit": 3, "datasources": ["bare"]})
     assert list(filled.results) == ["segments 1"]
-    assert catalog.segments_without_schema().count() == 3
-    kept = catalog.run_task("maintain", {"poller_lag_seconds": 0, "vacuum": False})
-    assert "vacuum" in kept.results
-    partitions = kept.results["plan"]["partitions"]
-    assert ["segment"] * len(partitions) == [kind for kind, _ in partitions]
-    assert [f"optimize {kind} {bucket}" for kind, bucket in partitions] == list(kept.results)[1:-1]
-    assert kept.results[f"optimize segment {partitions[0][1]}"]["partitions_compacted"] == 1
-    catalog.drop(datasource="lake")
+    assert filled.results["segments 1"]["completed"] == 3
+    assert catalog.segments_without_schema().count() == 2
+    catalog.publish([segment("orders/1", "other INT")])
+    catalog.drop(["orders/1"])
     cleaned = catalog.run_task("cleanup", {"grace_seconds": 0})
-    assert cleaned.results["cleanup"]["retired"] >= 0
-    assert catalog.run_task("recover").state == "done"
+    assert cleaned.results["cleanup"]["retired"] == 1
+    assert catalog.run_task("recover").results["recover"]["aborted"] == 0
     states = {row["name"]: row["state"] for row in catalog.tasks().collect()}
-    assert states == dict.fromkeys(
-        ["publish-files", "backfill", "maintain", "cleanup", "recover"], "done"
-    )
+    assert states == dict.fromkeys(TASKS, "done")
     (row,) = catalog.tasks().where("name = 'backfill'").collect()
-    assert json.loads(row["arguments"]) == {"batch": 1, "datasources": ["bare"], "limit": 3}
+    assert json.loads(row["arguments"]) == {"datasources": ["bare"], "limit": 3}
     assert_promises(catalog)
 
 

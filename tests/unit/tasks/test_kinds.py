@@ -150,13 +150,14 @@ MADE = st.builds(
     version_after=st.none() | st.integers(0, 1 << 40),
     error_condition=st.none() | TEXTS,
     error_message=st.none() | TEXTS,
+    stamp=TEXTS,
 )
 
 
 @given(MADE)
 def test_a_task_that_was_written_is_read_back_the_same(task: Task) -> None:
     (row,) = source(task, task, {}).to_pylist()
-    assert (row["seen_attempt"], row["seen_lease"]) == (task.attempt, task.lease_until)
+    assert (row["seen_attempt"], row["seen_stamp"]) == (task.attempt, task.stamp)
     read = {k: micros(v) if isinstance(v, datetime) else v for k, v in row.items()}
     assert task_of(read) == task
 
