@@ -192,3 +192,28 @@ def test_the_notebook_on_operations_begins_anew_and_shows_each_change_at_one_mom
     assert [row["state"] for row in lives[2:]] == ["published"] * 4 + ["aborted"]
     assert history[0]["verb"] == "sweep operations"
     assert names["checked"].ok, names["checked"]
+
+
+def test_the_notebook_on_the_platform_shows_rules_versions_contracts_and_ways_back(
+    spark: SparkSession, location: str, tmp_path: Path
+) -> None:
+    spark = spark.newSession()  # with temporary views of its own
+    file = ROOT / "notebooks" / "06_platform.py"
+    notebook = Notebook(spark, file, location=location, backup=str(tmp_path / "backup")).run()
+    names = notebook.names
+    links, history, tasks, segments = notebook.shown
+    assert names["broken"].values["rule"] == "one_of_siblings"
+    assert [(row["datastore"], row["role"]) for row in links] == [
+        ("cold", "archive"),
+        ("hot", "primary"),
+    ]
+    assert (names["joined"].version, names["joined"].merged) == (3, True)
+    assert names["order"].ddl == "id BIGINT NOT NULL, amount BIGINT, note STRING"
+    assert [each["path"] for each in names["refused"].values["reasons"]] == ["id"]
+    (offence,) = names["violated"].values["breaches"]
+    assert [each["rule"] for each in offence["breaches"]] == ["nullable", "type", "unknown"]
+    assert [(row["change"], row["sessions"]) for row in history] == [("insert", ["notebook 06"])]
+    assert [(row["name"], row["state"]) for row in tasks] == [("cleanup", "done")]
+    assert [each.segments for each in names["would"].datasources] == [2]
+    assert (names["done"].dropped, names["back"].rows, len(segments)) == (2, 2, 4)
+    assert names["saved"].rows > 0
