@@ -57,6 +57,7 @@ def test_two_first_registrations_take_the_numbers_1_and_2(free: Open, gate: Gate
     assert_promises(quick)
 
 
+@pytest.mark.stress
 def test_who_comes_second_is_judged_by_what_is_there_then(free: Open, gate: Gate) -> None:
     quick = free()
     quick.register("orders", "a INT")
