@@ -69,7 +69,8 @@ def test_each_enforcement_is_kept_by_lists_and_frames(
         key=str,
     )
     assert catalog.version == 2
-    # Order is not identity, and other datasources are free.
+    # Drops are not checked. Order is not identity, and other datasources are free.
+    assert other.drop(["orders/old"]).dropped == 1
     good = "note STRING, at DATE, id BIGINT NOT NULL"
     assert other.publish([segment("orders/5", good), segment("clicks/2", FITS)]).inserted == 2
 
