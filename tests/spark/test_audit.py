@@ -241,6 +241,7 @@ def test_what_is_rolled_too_late_is_told_as_a_gap(spark: SparkSession, open_cata
     assert (report.reached, report.rolled) == (7, 8)
     rows = catalog.history(99, key="orders/4").collect()
     assert [(r["verb"], r["first_version"], r["version"]) for r in rows] == [
+        ("publish", 6, 6),
         ("gap: changes", 5, 5),
         ("gap: commits", 0, 2),
     ]
