@@ -1,5 +1,6 @@
 """Strata: a Spark-native metadata catalog. Which schema does this segment have?"""
 
+from catalog.audit.roller import Gap, RollReport
 from catalog.backfill.report import BackfillReport, Quarantined
 from catalog.cache.broadcast import Handle
 from catalog.cache.cache import Cache, Poll, Stopped
@@ -20,6 +21,8 @@ from catalog.progress import Step
 from catalog.publish.files import FileProblem, FilesReport
 from catalog.realtime.stream import StreamAnnouncer
 from catalog.schema import Schema
+from catalog.settings.keeper import SettingResult
+from catalog.settings.resolving import Setting
 from catalog.stats import Stats
 from catalog.table.runs import Run
 from catalog.verify import VerifyReport, Violation
@@ -35,6 +38,7 @@ __all__ = [
     "FileProblem",
     "Files",
     "FilesReport",
+    "Gap",
     "Handle",
     "LiveCache",
     "MaintainReport",
@@ -43,9 +47,12 @@ __all__ = [
     "Poll",
     "PublishResult",
     "Quarantined",
+    "RollReport",
     "Run",
     "Schema",
     "Segment",
+    "Setting",
+    "SettingResult",
     "Settings",
     "Stats",
     "Step",
