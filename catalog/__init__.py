@@ -1,5 +1,6 @@
 """Strata: a Spark-native metadata catalog. Which schema does this segment have?"""
 
+from catalog.audit.roller import Gap, RollReport
 from catalog.backfill.report import BackfillReport, Quarantined
 from catalog.cache.broadcast import Handle
 from catalog.cache.cache import Cache, Poll, Stopped
@@ -34,6 +35,8 @@ from catalog.retention.report import (
     RetentionReport,
 )
 from catalog.schema import Schema
+from catalog.settings.keeper import SettingResult
+from catalog.settings.resolving import Setting
 from catalog.stats import Stats
 from catalog.table.runs import Run
 from catalog.tasks.kind import TaskKind, TaskStep, TaskWork
@@ -55,6 +58,7 @@ __all__ = [
     "FileProblem",
     "Files",
     "FilesReport",
+    "Gap",
     "Handle",
     "LiveCache",
     "MaintainReport",
@@ -72,10 +76,13 @@ __all__ = [
     "Retained",
     "RetentionFailure",
     "RetentionReport",
+    "RollReport",
     "RollbackReport",
     "Run",
     "Schema",
     "Segment",
+    "Setting",
+    "SettingResult",
     "Settings",
     "States",
     "Stats",

@@ -14,6 +14,12 @@ TOLD = ("actor", "reason", "run", "session")
 # What stands in place of a verb where commits are not known any more.
 GAP = "gap"
 
+# Delta's operations that change no row: their feed is empty, also when it cannot be read.
+_NO_ROWS = {
+    *("CREATE TABLE", "SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "ADD COLUMNS", "CHANGE COLUMN"),
+    *("OPTIMIZE", "VACUUM START", "VACUUM END", "UPGRADE PROTOCOL"),
+}
+
 CallerRow = tuple[str | None, str | None, str | None, str | None]
 
 
@@ -27,6 +33,7 @@ class Commit:
     callers: tuple[CallerRow, ...] | None = None
     commit_id: str | None = None
     first_version: int = -1
+    changes_rows: bool = True
 
     def __post_init__(self) -> None:
         if self.first_version < 0:
@@ -88,7 +95,14 @@ def commit_of(row: Mapping[str, Any]) -> Commit:
         verb=verb if isinstance(verb, str) else str(row["operation"] or "unknown").lower(),
         callers=_callers(told.get("callers")),
         commit_id=commit_id if isinstance(commit_id, str) else None,
+        changes_rows=row["operation"] not in _NO_ROWS,
     )
+
+
+def lost_changes(commits: Iterable[Commit]) -> tuple[int, int] | None:
+    """The first and last of commits whose changes are lost; none if they changed nothing."""
+    versions = [commit.version for commit in commits if commit.changes_rows]
+    return (min(versions), max(versions)) if versions else None
 
 
 def _document(text: str | None) -> dict[str, Any]:

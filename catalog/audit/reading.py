@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from catalog.audit.commits import CALLER_COLUMNS, GAP, TOLD, Commit, columns_of
+from catalog.audit.commits import (
+    CALLER_COLUMNS,
+    GAP,
+    TOLD,
+    Commit,
+    columns_of,
+    lost_changes,
+)
 from catalog.audit.trail import changes_of, recent_commits
 from catalog.audit.window import Window
 from catalog.errors import VersionNotFound
@@ -137,12 +144,13 @@ class History:
             if reached < commit.version <= last
             and question.window.has(commit.version, commit.timestamp)
         ]
-        if not commits:
+        if lost_changes(commits) is None:
             return lost
         low, high = commits[-1].version, commits[0].version
         first = self._log.first_readable(low, high)
-        if first > low:
-            lost = [_gap(GAP_CHANGES, low, first - 1), *lost]
+        gone = lost_changes(commit for commit in commits if commit.version < first)
+        if gone is not None:
+            lost = [_gap(GAP_CHANGES, *gone), *lost]
         return self._read(question, commits, first, high) + lost
 
     def _read(

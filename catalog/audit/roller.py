@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from catalog.audit.commits import Commit
+from catalog.audit.commits import Commit, lost_changes
 from catalog.audit.trail import changes_of, recent_commits
 from catalog.errand import Errand
 from catalog.errors import CommitFailed
@@ -99,10 +99,15 @@ class Roller:
 
     def _without_changes(self, first: int, last: int) -> None:
         """Adds commits whose changes cannot be read any more, and says so."""
-        log.warning("What versions %d to %d changed was rolled too late.", first, last)
-        row = {"version": last, "first_version": first, "record": GAP_CHANGES}
-        gap = Gap(first, last, "changes")
-        self._append(first, [*self._rows(first, last), row], None, gap)
+        rows = self._rows(first, last)
+        lost = lost_changes(self._commits[version] for version in range(first, last + 1))
+        if lost is None:
+            self._append(first, rows, None)
+            return
+        gap = Gap(*lost, "changes")
+        log.warning("What versions %d to %d changed was rolled too late.", gap.first, gap.last)
+        rows.append({"version": gap.last, "first_version": gap.first, "record": GAP_CHANGES})
+        self._append(first, rows, None, gap)
 
     def _with_changes(self, first: int, last: int) -> None:
         """Adds commits and what they changed; splits where a file is gone."""

@@ -111,9 +111,7 @@ KNOWN = (
         None,
         "how often the word poll looks; once and no more if it is not set",
     ),
-    Known(
-        "report.versions", sorts.COUNT, VERSIONS, "over how many versions a report shows the growth"
-    ),
+    Known("report.versions", sorts.COUNT, VERSIONS, "versions whose growth a report shows"),
     Known(FILE, sorts.TEXT, None, "the configuration file whose settings were taken over"),
 )
 BY_NAME = {known.name: known for known in KNOWN}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from catalog.audit.commits import COMMIT_DDL, Commit, columns_of, commit_of
+from catalog.audit.commits import COMMIT_DDL, Commit, columns_of, commit_of, lost_changes
 from catalog.model import Caller
 from catalog.table.writer import user_metadata
 
@@ -57,6 +57,14 @@ def test_metadata_of_others_says_nothing(metadata: str | None) -> None:
     found = commit_of(row(metadata, "VACUUM START"))
     assert (found.verb, found.callers, found.commit_id) == ("vacuum start", None, None)
     assert columns_of(found.callers) == (None,) * 5
+
+
+def test_only_commits_that_change_rows_can_lose_their_changes() -> None:
+    kept = [commit_of(row(None, name)) for name in ("OPTIMIZE", "VACUUM END", "CREATE TABLE")]
+    assert lost_changes(kept) is None
+    assert lost_changes([*kept, commit_of({**row(None), "version": 7})]) == (7, 7)
+    changed = [commit_of({**row(None, "WRITE"), "version": version}) for version in (9, 4)]
+    assert lost_changes([*changed, *kept]) == (4, 9)
 
 
 def test_callers_that_are_no_callers_are_passed_by() -> None:
