@@ -170,8 +170,10 @@ class RowSet:
 
         `changing` says that the frames update or delete.
         """
-        source = store.session.createDataFrame(self.table())
-        for frame in more:
+        # An Arrow table without rows is nothing that Spark makes a frame of.
+        own = [store.session.createDataFrame(self.table())] if self.rows else []
+        source, *others = [*own, *more]
+        for frame in others:
             source = source.unionByName(frame)
         sql = change_rows(
             store.relation,

@@ -126,7 +126,7 @@ class Comparer:
         check_known(row["kind"] for row in kinds)
         changed = contrast(past.rows, now)
         found = tuple(reaches(changed))
-        if sum(each.changed.rows for each in found) <= _FEW:
+        if 0 < sum(each.changed.rows for each in found) <= _FEW:
             # The comparison is asked for several times from here on, and costs a scan of both.
             changed = session.createDataFrame(changed.toArrow())
         gone = gone_schemas(past.rows, now)
