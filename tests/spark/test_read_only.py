@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +24,9 @@ NOW = datetime(2024, 1, 31, tzinfo=UTC)
 # A new verb of `Catalog` belongs into one of these, or the first test fails.
 NEITHER = {"open", "close"}
 VALUES = {"actor", "location", "stable_epoch", "version"}
+# Those that show a view all do the same, and one is asked for the others.
+SHOWN = {view.name for view in VIEWS} - VALUES
 READS: Verbs = {
-    **{view.name: methodcaller(view.name) for view in VIEWS if view.name not in VALUES},
     "cache": lambda c: c.cache(datasources=["orders"]).num_rows("orders/1"),
     "changes": lambda c: c.changes(0).collect(),
     # At a path these are temporary views and functions of the user's session.
@@ -79,7 +79,7 @@ WRITES: Verbs = {
 
 def test_it_is_known_of_every_public_verb_whether_it_writes() -> None:
     public = {name for name in dir(Catalog) if not name.startswith("_")}
-    assert public == {*NEITHER, *VALUES, *READS, *WRITES}
+    assert public == {*NEITHER, *VALUES, *SHOWN, *READS, *WRITES}
     takes_dry_run = {name for name in WRITES if "dry_run" in getattr(Catalog, name).__annotations__}
     assert takes_dry_run == DRY_RUNS.keys()
 

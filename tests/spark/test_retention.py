@@ -326,8 +326,11 @@ def test_what_others_replaced_dropped_or_claimed_meanwhile_stays(
     early = other.operation("before", parts=1)
     early.stage(0, drop=["orders/0"])
 
+    reached: list[str] = []
+
     def meanwhile(point: str) -> None:
-        if point == "retain.archived":
+        reached.append(point)
+        if point == "retain.archived" and reached.count(point) == 1:
             other.publish([aged("orders/1", 40, rows=1)], on_existing="replace")
             other.drop(["orders/2"])
             other.operation("late", parts=1).stage(0, drop=["orders/3"])
