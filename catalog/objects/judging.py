@@ -29,6 +29,8 @@ def completed(state: State, changes: Changes) -> Changes:
         return changes
     puts = dict(completed_by(types, state, changes).puts)
     new = {each.name for each in types if each.key in changes.puts}
+    # An owner was only a word as long as its type was not declared.
+    new |= {each.name for each in types if new.intersection(each.owners)}
     if new:
         before = Types.among(state)
         for key, node in state.items():

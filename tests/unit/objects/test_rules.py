@@ -139,6 +139,20 @@ def test_a_declaration_gives_objects_that_are_there_its_links_and_defaults() -> 
     assert links_agree(after)
 
 
+def test_an_owner_is_linked_to_once_its_type_is_declared() -> None:
+    state = step({}, declaring(ObjectType("quota", owners=("team", "user")))).nodes
+    state = step(state, putting(changes_of([Object("quota/team/a"), Object("quota/user/b")]))).nodes
+    with pytest.raises(RuleViolation) as refusal:
+        step(state, declaring(ObjectType("team")))
+    assert refusal.value.values["violations"] == (("parent", "quota/team/a"),)
+    state = step(state, putting(changes_of(Object("team/a")))).nodes
+    after = step(state, declaring(ObjectType("team"))).nodes
+    assert (set(after["quota/team/a"].links), set(after["quota/user/b"].links)) == (
+        {"team/a"},
+        set(),
+    )
+
+
 def test_a_declaration_is_refused_with_the_names_of_those_that_break_it() -> None:
     free = step({}, putting(changes_of([Object(f"team/{n}", {"x": n}) for n in range(7)]))).nodes
     with pytest.raises(RuleViolation) as refusal:
