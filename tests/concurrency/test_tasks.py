@@ -107,47 +107,50 @@ def test_a_task_whose_process_dies_is_taken_over_and_each_step_is_done_once(
 # --- owners that meet -----------------------------------------------------------------------------
 
 
-def test_of_two_that_claim_at_once_one_gets_the_task(free: Open, tmp_path: Path) -> None:
-    second = free(clock(HOUR))
+@pytest.mark.parametrize(
+    ("mine", "others", "key", "says"),
+    [
+        pytest.param(1, 1, None, "is run by", id="both-make-it"),
+        pytest.param(
+            *(2, 3, "k", "only one task at a time is for 'k'"),
+            marks=pytest.mark.stress,
+            id="one-of-a-key",
+        ),
+        pytest.param(0, 0, None, "is run by", marks=pytest.mark.stress, id="both-take-it-over"),
+    ],
+)
+def test_of_two_that_claim_at_once_one_gets_the_task(
+    free: Open, gate: Gate, mine: int, others: int, key: str | None, says: str
+) -> None:
+    ahead, held = clock(HOUR), gate.inside("task-claim")
+    first = free(Surroundings(clock=ahead.clock, source=held.source))
+    second = free(ahead)
     with pytest.raises(Died):
-        free().run_task(own(die), {"n": 0}, lease=timedelta(seconds=3))  # and the table is there
+        free().run_task(own(die), {"n": 0})  # is left, and its lease is over for the others
+    entered, leave = threading.Event(), threading.Event()
     ran: list[str] = []
 
-    def races(mine: dict[str, int], others: dict[str, int], key: str | None) -> str:
-        """Holds the first inside its claim, lets the second claim, and gives what the first got."""
-        gate, entered, leave = Gate(tmp_path), threading.Event(), threading.Event()
-        ahead = gate.inside("task-claim")
-        first = free(Surroundings(clock=second_clock, source=ahead.source))
+    def stay(work: TaskWork) -> Mapping[str, Any]:
+        ran.append("second")
+        entered.set()
+        assert leave.wait(90)
+        return {}
 
-        def work_of(who: str, stays: bool) -> Callable[[TaskWork], Mapping[str, Any]]:
-            def work(_: TaskWork) -> Mapping[str, Any]:
-                ran.append(who)
-                if stays:
-                    entered.set()
-                    assert leave.wait(90)
-                return {}
+    def go(work: TaskWork) -> Mapping[str, Any]:
+        ran.append("first")
+        return {}
 
-            return work
-
-        one = Side(lambda: first.run_task(own(work_of("first", False), key), mine))
-        gate.await_reached()
-        two = Side(lambda: second.run_task(own(work_of("second", True), key), others))
-        assert entered.wait(90)
-        gate.open()
-        with pytest.raises(TaskBusy) as refused:
-            _ = one.result
-        leave.set()
-        assert two.result.state == "done"
-        return str(refused.value)
-
-    def second_clock() -> datetime:
-        return datetime.now(UTC) + HOUR
-
-    assert "is run by" in races({"n": 1}, {"n": 1}, None)  # both would make it
-    assert "only one task at a time is for 'k'" in races({"n": 2}, {"n": 3}, "k")
-    assert "is run by" in races({"n": 0}, {"n": 0}, None)  # both would take it over
-    assert ran == ["second"] * 3
-    assert second.tasks("done").count() == 3
+    one = Side(lambda: first.run_task(own(go, key), {"n": mine}))
+    gate.await_reached()  # inside its statement, which has begun and is not committed
+    two = Side(lambda: second.run_task(own(stay, key), {"n": others}))
+    assert entered.wait(90)
+    gate.open()
+    with pytest.raises(TaskBusy, match=says):
+        _ = one.result
+    leave.set()
+    assert two.result.state == "done"
+    assert ran == ["second"]
+    assert second.tasks("done").count() == 1
     assert_promises(second)
 
 
@@ -170,17 +173,14 @@ def test_an_owner_that_wakes_up_can_write_no_more(open_catalog: Open) -> None:
         work.progress(Step("x", 1, 2))  # raises it too: the work stops here
         raise AssertionError("it went on")
 
-    for work in (sleep, listen):
-        asleep.clear()
-        awake.clear()
-        old = Side(lambda work=work: sleeper.run_task(own(work, "k"), {"n": 1}))
-        assert asleep.wait(90)
-        task = other.run_task(own(lambda _: {"by": "other"}, "k"), {"n": 1})
-        assert (task.attempt, task.results) == (2, {"work": {"by": "other"}})
-        awake.set()
-        with pytest.raises(TaskLost, match="attempt 1 was ours, and attempt 2 is done"):
-            _ = old.result
-        assert other.task(task.id) == task
+    old = Side(lambda: sleeper.run_task(own(listen, "k"), {"n": 1}))
+    assert asleep.wait(90)
+    task = other.run_task(own(lambda _: {"by": "other"}, "k"), {"n": 1})
+    assert (task.attempt, task.results) == (2, {"work": {"by": "other"}})
+    awake.set()
+    with pytest.raises(TaskLost, match="attempt 1 was ours, and attempt 2 is done"):
+        _ = old.result
+    assert other.task(task.id) == task
     assert len(told) == 1
     # Another task with the same key has its place: it cannot renew its lease either.
     asleep.clear()
@@ -200,6 +200,7 @@ def test_an_owner_that_wakes_up_can_write_no_more(open_catalog: Open) -> None:
     assert_promises(other)
 
 
+@pytest.mark.stress
 def test_two_that_bring_an_old_table_up_to_date_at_once_both_succeed(
     free: Open, gate: Gate
 ) -> None:

@@ -428,9 +428,9 @@ def test_queries_on_runs_tell_how_jobs_went(page: Filled) -> None:
     assert page.run("How long jobs take") == [("publish", 1, 40.0, 40)]
     counted = page.run("What runs have counted, day by day")
     assert [row[1:] for row in counted] == [
+        ("inventory", "counted", 2.0),
         ("publish", "inserted", 1.0),
         ("publish", "replaced", 1.0),
-        ("inventory", "counted", 2.0),
     ]
     (task,) = page.run("Tasks that are not over, how far they are, and what went wrong")
     assert task[1:] == (

@@ -200,6 +200,7 @@ def test_a_table_of_runs_of_an_earlier_release_gets_the_columns_of_tasks(
     assert catalog.tasks().count() == 1
 
 
+@pytest.mark.stress
 def test_the_tasks_that_exist_do_what_the_verbs_do(catalog: Catalog, tmp_path: Path) -> None:
     catalog._spark.range(3).coalesce(1).write.parquet(str(tmp_path / "data"))
     files = {"datasource": "lake", "pattern": str(tmp_path / "data")}

@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 from catalog import Catalog
 from catalog.cli import shell
 from catalog.cli.job import run_job
-from tests.unit.builders import segment
 
 Strata = Callable[..., tuple[int, dict[str, Any]]]
 
@@ -37,7 +36,9 @@ def strata(spark: SparkSession, location: str, capsys: pytest.CaptureFixture[str
 def test_a_task_is_run_shown_cancelled_and_resumed(
     strata: Strata, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    catalog.publish([segment("orders/1")])
+    code, answer = strata("cleanup", "--as-task", "--dry-run")
+    assert (code, answer["facts"]["dry_run"]) == (0, True)
+    assert catalog.tasks().collect() == []  # a dry run leaves none
     code, answer = strata("cleanup", "--as-task", "--grace", "0", "--reason", "x", job=True)
     facts = answer["facts"]
     assert (code, facts["state"], facts["name"]) == (0, "done", "cleanup")
@@ -65,9 +66,3 @@ def test_a_task_is_run_shown_cancelled_and_resumed(
     (shown,) = answer["tables"]["results"]
     assert (code, json.loads(shown["result"])["aborted"]) == (0, 0)
     assert catalog.runs().count() == catalog.tasks().count() == 2
-
-
-def test_a_word_that_is_a_dry_run_leaves_no_task(strata: Strata, catalog: Catalog) -> None:
-    code, answer = strata("cleanup", "--as-task", "--dry-run")
-    assert (code, answer["facts"]["dry_run"]) == (0, True)
-    assert catalog.tasks().collect() == []
