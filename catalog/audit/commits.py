@@ -25,10 +25,13 @@ CallerRow = tuple[str | None, str | None, str | None, str | None]
 
 @dataclass(frozen=True)
 class Commit:
-    """One commit, or a gap: the versions from `first_version` on of which nothing is known."""
+    """One commit, or a gap: the versions from `first_version` on of which nothing is known.
+
+    The moment of a gap is that of the first commit after it.
+    """
 
     version: int
-    timestamp: datetime | None
+    timestamp: datetime
     verb: str
     callers: tuple[CallerRow, ...] | None = None
     commit_id: str | None = None

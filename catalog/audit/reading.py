@@ -98,15 +98,16 @@ class History:
             if whole or len(wanted) >= question.limit or _is_before(found[-1], question.window):
                 break
             limit = None
-        oldest = found[-1].version
-        if len(wanted) < question.limit and oldest > 0:
+        oldest = found[-1]
+        more = len(wanted) < question.limit and not _is_before(oldest, question.window)
+        if more and oldest.version > 0:
             wanted += self._rolled_commits(question, oldest)
         return [commit.row() for commit in wanted[: question.limit]]
 
-    def _rolled_commits(self, question: Question, before: int) -> list[Commit]:
-        """What the audit table has of commits before a version, which the log begins with."""
-        reached = self._log.reached(self._table_id)
-        gap = Commit(before - 1, None, GAP, first_version=reached + 1)
+    def _rolled_commits(self, question: Question, oldest: Commit) -> list[Commit]:
+        """What the audit table has of commits before the one that the log begins with."""
+        reached, before = self._log.reached(self._table_id), oldest.version
+        gap = Commit(before - 1, oldest.timestamp, GAP, first_version=reached + 1)
         lost = [gap] if reached + 1 < before and question.wants(gap) else []
         if reached < 0:
             return lost
@@ -134,10 +135,12 @@ class History:
         """What was changed since the last roll, with gaps for what cannot be read any more."""
         newest = self._log.entries.head().version
         found = recent_commits(self._log.entries, newest - reached)
-        oldest = found[-1].version
+        oldest = found[-1]
         lost = []
-        if oldest > reached + 1 and question.window.has(oldest - 1, None):
-            lost = [_gap(GAP_COMMITS, reached + 1, oldest - 1)]
+        if oldest.version > reached + 1 and question.window.has(
+            oldest.version - 1, oldest.timestamp
+        ):
+            lost = [_gap(GAP_COMMITS, reached + 1, oldest.version - 1)]
         commits = [
             commit
             for commit in found
@@ -194,15 +197,16 @@ def _is_before(commit: Commit, window: Window) -> bool:
     """Whether whatever is older than a commit lies before a window."""
     if window.first is not None and commit.version <= window.first:
         return True
-    return window.begins is not None and (commit.timestamp or window.begins) < window.begins
+    return window.begins is not None and commit.timestamp < window.begins
 
 
 def _commit(row: dict[str, Any]) -> Commit:
+    moment = from_micros(row["micros"])
     if row["record"] == GAP_COMMITS:
-        return Commit(row["version"], None, GAP, first_version=row["first_version"])
+        return Commit(row["version"], moment, GAP, first_version=row["first_version"])
     return Commit(
         row["version"],
-        from_micros(row["micros"]),
+        moment,
         row["verb"],
         _callers(row["callers"]),
         row["commit_id"],

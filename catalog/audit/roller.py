@@ -94,8 +94,8 @@ class Roller:
     def _forget(self, first: int, last: int) -> None:
         """Records that the log has lost some versions."""
         log.warning("Versions %d to %d were rolled too late: the log lost them.", first, last)
-        row = {"version": last, "first_version": first, "record": GAP_COMMITS}
-        self._append(first, [row], None, Gap(first, last, "commits"))
+        gap = Gap(first, last, "commits")
+        self._append(first, [self._gap(gap, GAP_COMMITS, last + 1)], None, gap)
 
     def _without_changes(self, first: int, last: int) -> None:
         """Adds commits whose changes cannot be read any more, and says so."""
@@ -106,7 +106,7 @@ class Roller:
             return
         gap = Gap(*lost, "changes")
         log.warning("What versions %d to %d changed was rolled too late.", gap.first, gap.last)
-        rows.append({"version": gap.last, "first_version": gap.first, "record": GAP_CHANGES})
+        rows.append(self._gap(gap, GAP_CHANGES, gap.last))
         self._append(first, rows, None, gap)
 
     def _with_changes(self, first: int, last: int) -> None:
@@ -121,6 +121,15 @@ class Roller:
             else:
                 # The rest is tried when this much has been reached.
                 self._with_changes(first, (first + last) // 2)
+
+    def _gap(self, gap: Gap, record: str, known: int) -> dict[str, object]:
+        """The row of a gap; its moment is that of the last version of it, or the first after."""
+        return {
+            "version": gap.last,
+            "first_version": gap.first,
+            "record": record,
+            "timestamp": self._commits[known].timestamp,
+        }
 
     def _rows(self, first: int, last: int) -> list[dict[str, object]]:
         return [

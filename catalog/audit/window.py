@@ -21,13 +21,13 @@ class Window:
     begins: datetime | None = None
     ends: datetime | None = None
 
-    def has(self, version: int, moment: datetime | None) -> bool:
-        """Whether a commit lies in it; one without a moment is judged by its version alone."""
+    def has(self, version: int, moment: datetime) -> bool:
+        """Whether a commit lies in it."""
         return (
             (self.first is None or version >= self.first)
             and (self.last is None or version <= self.last)
-            and (self.begins is None or moment is None or moment >= self.begins)
-            and (self.ends is None or moment is None or moment <= self.ends)
+            and (self.begins is None or moment >= self.begins)
+            and (self.ends is None or moment <= self.ends)
         )
 
     def sql(self) -> str:
@@ -44,7 +44,7 @@ class Window:
 def _compared(how: str, moment: datetime | None) -> str:
     if moment is None:
         return ""
-    return f"(timestamp IS NULL OR timestamp {how} timestamp_micros({micros(moment)}))"
+    return f"timestamp {how} timestamp_micros({micros(moment)})"
 
 
 def window(since: Moment, until: Moment, now: datetime) -> Window:

@@ -63,7 +63,9 @@ COLUMNS = (
         "commit, change (of one key), or gap: commits (nothing is known) or gap: changes (the "
         "commits are known, what they changed is not)",
     ),
-    ColumnSpec("timestamp", "TIMESTAMP", "When the version was committed"),
+    ColumnSpec(
+        "timestamp", "TIMESTAMP", "When the version was committed; of a gap the latest that it was"
+    ),
     ColumnSpec("commit_id", "STRING", "Id of the commit; rows of the catalog repeat it"),
     ColumnSpec("verb", "STRING", "What was done, such as publish, drop, retire"),
     ColumnSpec(
