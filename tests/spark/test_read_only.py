@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from catalog import Catalog, Object, Run
+from catalog import Catalog, Contract, Object, Run
 from catalog.errors import ReadOnly
+from catalog.objects.platform import PLATFORM
+from catalog.table.platform_views import PLATFORM_VIEWS
 from catalog.table.views import VIEWS
+from catalog.tasks.kind import TaskKind, TaskStep, in_order
 from tests.spark.files import parquet
 from tests.spark.test_upgrade import LATER
 from tests.unit.builders import segment
@@ -22,28 +25,40 @@ Verbs = dict[str, Callable[[Catalog], Any]]
 NOW = datetime(2024, 1, 31, tzinfo=UTC)
 
 # A new verb of `Catalog` belongs into one of these, or the first test fails.
-NEITHER = {"open", "close"}
+NEITHER = {"open", "close", "restore"}
 VALUES = {"actor", "location", "stable_epoch", "version"}
 # Those that show a view all do the same, and one is asked for the others.
-SHOWN = {view.name for view in VIEWS} - VALUES
+# Those of the types of the platform are for SQL alone.
+SHOWN = {view.name for view in VIEWS if view not in PLATFORM_VIEWS} - VALUES
 READS: Verbs = {
+    # It writes, but not to the catalog.
+    "backup": lambda c: c.backup(f"{c.location}/../backup"),
     "cache": lambda c: c.cache(datasources=["orders"]).num_rows("orders/1"),
     "changes": lambda c: c.changes(0).collect(),
+    "contract": lambda c: c.contract("orders"),
     # At a path these are temporary views and functions of the user's session.
     "create_functions": lambda c: c.create_functions("r_"),
     "create_views": lambda c: c.create_views("r_"),
     "datasource_schema": lambda c: c.datasource_schema("orders"),
     "datasource_schemas": lambda c: c.datasource_schemas(),
     "get": lambda c: c.get("table/a"),
+    "get_setting": lambda c: c.get_setting("deadline"),
     "growth": lambda c: c.growth(0),
     "history": lambda c: c.history().collect(),
     "list": lambda c: c.list(),
+    "named_schema": lambda c: c.named_schema("order"),
     "operation_metrics": lambda c: c.operation_metrics(),
     "read": lambda c: c.read("orders").collect(),
+    "reload_settings": lambda c: c.reload_settings(),
     "runs": lambda c: c.runs().collect(),
     "schema": lambda c: c.schema(segment().fingerprint or ""),
     "segments": lambda c: c.segments().collect(),
+    "settings": lambda c: c.settings(),
     "stats": lambda c: c.stats(),
+    "still_works": lambda c: c.still_works("order", 1),
+    "task": lambda c: c.task(c.tasks().collect()[0]["task_id"]),
+    "tasks": lambda c: c.tasks().collect(),
+    "types": lambda c: c.types(),
     "verify": lambda c: c.verify(),
 }
 # Those that can be asked what they would do answer that.
@@ -54,15 +69,25 @@ DRY_RUNS: Verbs = {
     "maintain": lambda c: c.maintain(dry_run=True),
     "publish_files": lambda c: c.publish_files("x", f"{c.location}/../lake", dry_run=True),
     "recover": lambda c: c.recover(dry_run=True),
+    "register": lambda c: c.register("order", "a INT", dry_run=True),
+    "remove": lambda c: c.remove("table/a", dry_run=True),
+    "remove_contract": lambda c: c.remove_contract("orders", dry_run=True),
     "retain": lambda c: c.retain(dry_run=True),
+    "roll_audit": lambda c: c.roll_audit(dry_run=True),
+    "rollback": lambda c: c.rollback(1, dry_run=True),
+    "set_contract": lambda c: c.set_contract("orders", Contract(max_rows=1), dry_run=True),
     "upgrade": lambda c: c.upgrade(dry_run=True),
 }
 WRITES: Verbs = {
+    "adopt_settings": lambda c: c.adopt_settings({}, "strata.toml"),
     "advance": lambda c: c.advance(1),
     "announcer": lambda c: c.announcer("job"),
     "backfill": lambda c: c.backfill(),
+    "cancel_task": lambda c: c.cancel_task("7c1e"),
     "cleanup": lambda c: c.cleanup(),
+    "declare": lambda c: c.declare(PLATFORM),
     "drop": lambda c: c.drop(["orders/1"]),
+    "ensure": lambda c: c.ensure(Object("a/b")),
     "maintain": lambda c: c.maintain(),
     "operation": lambda c: c.operation("x"),
     "publish": lambda c: c.publish([segment("orders/2")]),
@@ -71,8 +96,19 @@ WRITES: Verbs = {
     "put": lambda c: c.put(Object("a/b")),
     "record": lambda c: c.record(Run("r", "verify", {}, "ann", NOW, NOW)),
     "recover": lambda c: c.recover(),
+    "register": lambda c: c.register("order", "a BIGINT"),
     "remove": lambda c: c.remove("table/a"),
+    "remove_contract": lambda c: c.remove_contract("orders"),
+    "rename": lambda c: c.rename("table/a", "b"),
+    "resume_task": lambda c: c.resume_task("7c1e"),
     "retain": lambda c: c.retain(),
+    "roll_audit": lambda c: c.roll_audit(),
+    "rollback": lambda c: c.rollback(1),
+    "run_task": lambda c: c.run_task("cleanup"),
+    "set_contract": lambda c: c.set_contract("orders", Contract(max_rows=1)),
+    "set_mode": lambda c: c.set_mode("order", "none"),
+    "set_setting": lambda c: c.set_setting("deadline", 5),
+    "unset_setting": lambda c: c.unset_setting("deadline"),
     "upgrade": lambda c: c.upgrade(),
 }
 
@@ -91,6 +127,8 @@ def test_read_only_refuses_every_verb_that_writes_and_touches_no_file(
     writer = open_catalog()
     writer.publish([segment("orders/1", location=lake)])
     writer.put([Object("table/a")])
+    writer.register("order", "a INT")
+    writer.run_task(TaskKind("noted", in_order(TaskStep("note", lambda work: {}))))
     before = everything_in(Path(location))
     reader, old = open_catalog(read_only=True), open_catalog(read_only=True, layout=LATER)
     for name, write in WRITES.items():
