@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -110,11 +109,6 @@ class Contract:
             sort_keys=True,
             separators=(",", ":"),
         )
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the terms: what a publish says that it has checked."""
-        return hashlib.sha256(self.payload().encode()).hexdigest()
 
     @classmethod
     def of_payload(cls, text: str, schema: Callable[[str], Schema]) -> Contract | None:

@@ -8,6 +8,7 @@ from functools import partial
 from catalog.contracts.rows import write_limits
 from catalog.objects.declared import Types
 from catalog.objects.reading import Objects, all_objects, staged_objects
+from catalog.objects.schemas import check_schemas
 from catalog.objects.state import Locks, difference
 from catalog.objects.works import Outcome, Work
 from catalog.operations.committing import Committed, Committer, Request, Settled
@@ -106,7 +107,9 @@ class Keeper:
         if in_the_way:
             raise claimed(in_the_way)
         # Without types there are no rules, and claims alone keep what is ready applicable.
-        if objects.ready and Types.among(outcome.nodes):
+        types = Types.among(outcome.nodes)
+        check_schemas(self._store, objects.version, types, outcome.changes.puts, objects.nodes)
+        if objects.ready and types:
             staged = staged_objects(self._store, objects.version)
             check_in_order(outcome.nodes, staged, in_order(objects.ready))
         return standing
