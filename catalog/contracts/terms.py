@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from catalog.contracts.limits import TableLimits, limits_document, limits_from
+from catalog.contracts.limits import TableLimit, TableLimits, limits_document, limits_from
 from catalog.contracts.model import Breach, Contract, beyond, check_schema, check_size
 from catalog.schema import Schema
 
@@ -46,8 +46,7 @@ class Terms:
         """The terms that a row tells of; `schema` gives the one with a fingerprint."""
         if payload is None:
             return cls(digest)
-        limits = limits_from(json.loads(payload).get(_TABLES, {}))
-        return cls(digest, Contract.of_payload(payload, schema), limits)
+        return cls(digest, Contract.of_payload(payload, schema), stored_limits(payload))
 
     def payload(self) -> str | None:
         """The text that is stored: one text for the same terms; none if there are none."""
@@ -92,6 +91,11 @@ class Terms:
 
 
 NO_TERMS = Terms()
+
+
+def stored_limits(payload: str) -> dict[str, TableLimit]:
+    """The limits of tables in terms as they are stored."""
+    return limits_from(json.loads(payload).get(_TABLES, {}))
 
 
 def _text(contract: Contract | None, limits: TableLimits) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
 
 from catalog.named.keys import name_bucket, parts_of
 from catalog.objects.declared import REFERENCE, Types
@@ -12,6 +13,9 @@ from catalog.objects.model import Named
 from catalog.objects.rules import Broken
 from catalog.table.location import literal
 from catalog.table.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # The name of a schema, and the version of it if one is given.
 Wanted = tuple[str, int | None]
@@ -58,13 +62,15 @@ def missing_schemas(
     return found
 
 
-def known_versions(store: Store, names: Collection[str], version: int) -> dict[str, set[int]]:
-    """The numbers of the versions of some names at a version of the table."""
+def known_versions(
+    session: SparkSession, pinned: str, names: Collection[str]
+) -> dict[str, set[int]]:
+    """The numbers of the versions that some names have in the table, pinned to a version."""
     if not names:
         return {}
     buckets = ", ".join(map(str, sorted({name_bucket(name) for name in names})))
-    rows = store.session.sql(
-        f"SELECT key FROM {store.pinned(version)} WHERE kind = 'version' "
+    rows = session.sql(
+        f"SELECT key FROM {pinned} WHERE kind = 'version' "
         f"AND bucket IN ({buckets}) "
         f"AND regexp_replace(key, '/[0-9]+$', '') IN ({', '.join(map(literal, sorted(names)))})"
     ).collect()
@@ -87,7 +93,8 @@ def check_schemas(
     So what was read at the version of a plan holds for its commit.
     """
     wanted = named_schemas(types, objects, before)
-    known = known_versions(store, {name for name, _ in wanted.values()}, version)
+    names = {name for name, _ in wanted.values()}
+    known = known_versions(store.session, store.pinned(version), names)
     broken = missing_schemas(wanted, known)
     if broken:
         raise violation(broken)
