@@ -106,10 +106,9 @@ class Keeper:
         ]
         if in_the_way:
             raise claimed(in_the_way)
+        check_schemas(self._store, objects.version, objects.nodes, outcome.nodes)
         # Without types there are no rules, and claims alone keep what is ready applicable.
-        types = Types.among(outcome.nodes)
-        check_schemas(self._store, objects.version, types, outcome.changes.puts, objects.nodes)
-        if objects.ready and types:
+        if objects.ready and Types.among(outcome.nodes):
             staged = staged_objects(self._store, objects.version)
             check_in_order(outcome.nodes, staged, in_order(objects.ready))
         return standing

@@ -28,10 +28,12 @@ def named_schemas(
     declared = types.get(TABLE)
     if declared is None or "schema" not in declared.fields:
         return {}
+    # Before the type was declared, they named nothing.
+    known = before if declared.key in before else {}
     found = {}
     for key, each in objects.items():
-        wanted = _wanted(each)
-        if wanted is not None and wanted != _wanted(before.get(key)):
+        wanted = None if known.get(key) == each else _wanted(each)
+        if wanted is not None and wanted != _wanted(known.get(key)):
             found[key] = wanted
     return found
 
@@ -82,17 +84,13 @@ def known_versions(
 
 
 def check_schemas(
-    store: Store,
-    version: int,
-    types: Types,
-    objects: Mapping[str, Named],
-    before: Mapping[str, Named],
+    store: Store, version: int, before: Mapping[str, Named], after: Mapping[str, Named]
 ) -> None:
     """Refuses tables that name a schema which is not there; one that is never goes away.
 
     So what was read at the version of a plan holds for its commit.
     """
-    wanted = named_schemas(types, objects, before)
+    wanted = named_schemas(Types.among(after), after, before)
     names = {name for name, _ in wanted.values()}
     known = known_versions(store.session, store.pinned(version), names)
     broken = missing_schemas(wanted, known)

@@ -8,15 +8,12 @@ from catalog.contracts.checking import offences_of, refused_only, violation
 from catalog.contracts.limits import TableLimits
 from catalog.contracts.reading import group_segments, read_datasources, schemas_of
 from catalog.contracts.terms import NO_TERMS, Terms
-from catalog.objects.changes import united
-from catalog.objects.declared import Types
-from catalog.objects.judging import completed_by
 from catalog.objects.limits import changed_limits, limits_of
 from catalog.objects.model import Node
 from catalog.objects.reading import StagedObject, all_objects, staged_objects
 from catalog.objects.schemas import check_schemas
 from catalog.operations.locking import StagedClaim
-from catalog.operations.objects import after, changes_by_part, in_order
+from catalog.operations.objects import after, in_order
 from catalog.operations.rows import Action, OperationRow, OperationState
 from catalog.table.layout import bucket_of
 from catalog.table.location import literal
@@ -40,10 +37,9 @@ def check_tables(
         RuleViolation: A schema is not there.
         ContractViolation: Segments of the operation break the limits of its own tables.
     """
-    types = Types.among(nodes)
-    changes = completed_by(types, nodes, united(changes_by_part(staged, operation.id)))
-    check_schemas(store, version, types, changes.puts, nodes)
-    limits = changed_limits(nodes, after(nodes, staged, [operation]))
+    later = after(nodes, staged, [operation])
+    check_schemas(store, version, nodes, later)
+    limits = changed_limits(nodes, later)
     if any(limits.values()):
         _check_segments(store, buckets, version, operation.id, limits)
 
