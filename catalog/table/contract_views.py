@@ -44,5 +44,9 @@ CONTRACT_VIEWS = (
             "changed_by": "Who changed it",
             "commit_id": COMMIT,
         },
+        types={
+            **dict.fromkeys(("table_max_rows", "table_max_bytes", "table_max_columns"), "BIGINT"),
+            "tables": "ARRAY<STRING>",
+        },
     ),
 )
