@@ -77,7 +77,7 @@ class Contracting(Operating):
         return read_datasource(self._store, buckets, name, version).terms.contract
 
     def contracts(self, as_of: AsOf = None, *, as_of_epoch: Epoch = None) -> DataFrame:
-        """Contracts of datasources, one row each."""
+        """Contracts of datasources and the limits of their tables, one row each."""
         return self._view("contracts", as_of, as_of_epoch)
 
     def _change_contract(

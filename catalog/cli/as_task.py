@@ -50,7 +50,8 @@ def run_as_task(work: Work, name: str, **arguments: Any) -> Answer:
         given,
         lease=work.arguments.lease or DEFAULT_LEASE,
         reason=work.arguments.reason,
-        deadline=work.arguments.deadline,
+        # What changes nothing in the catalog has none.
+        deadline=getattr(work.arguments, "deadline", None),
         progress=work.progress,
     )
     return shown_task(task, TASKS[name])

@@ -155,7 +155,8 @@ class _Begun:
         self._catalog = Catalog.open(
             spark,
             location,
-            read_only=(access is Access.READ or self._dry_run) and not self._recorded,
+            read_only=(access is Access.READ or self._dry_run)
+            and not (self._recorded or is_task(self._arguments)),
             create=access is Access.CREATE,
             actor=actor,
             run_id=self._run_id,

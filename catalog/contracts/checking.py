@@ -1,4 +1,4 @@
-"""Segments beside the contracts of their datasources: what breaks which, as values."""
+"""Segments beside the terms of their datasources: what breaks which, as values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from catalog.contracts.model import Breach, Contract, check_schema, check_size
+from catalog.contracts.model import Breach
+from catalog.contracts.terms import Terms
 from catalog.errors import CatalogError, ContractViolation
 from catalog.model import Segment
 from catalog.schema import Schema
@@ -18,30 +19,15 @@ _SHOWN = 3
 
 
 @dataclass(frozen=True)
-class Terms:
-    """What the row of a datasource says of its contract; both are none where there is no row.
-
-    A publish carries the digest of the terms that it was checked by. A row may have a digest and
-    no contract: larger publishes of an earlier release left one.
-    """
-
-    digest: str | None = None
-    contract: Contract | None = None
-
-
-NO_TERMS = Terms()
-
-
-@dataclass(frozen=True)
 class Offence:
-    """Segments with one schema that break the contract of their datasource.
+    """Segments with one schema that break the terms of their datasource.
 
     Attributes:
         fingerprint: of their schema; none if it is not known yet.
         breaches: what is wrong with them; of sizes, those of the largest.
         segments: how many there are.
         segment_ids: their ids; of a frame, or of what is there already, only some.
-        refused: whether the contract refuses them; otherwise it only warns.
+        refused: whether they are refused; a contract may only warn.
     """
 
     datasource: str
@@ -66,7 +52,12 @@ class Offence:
             "segments": self.segments,
             "segment_ids": list(self.segment_ids),
             "breaches": [
-                {"column": each.path or None, "rule": each.rule, "words": each.words}
+                {
+                    "column": each.path or None,
+                    "rule": each.rule,
+                    "words": each.words,
+                    "table": each.table,
+                }
                 for each in self.breaches
             ],
         }
@@ -78,7 +69,7 @@ class Group:
 
     Attributes:
         segments: how many there are.
-        beyond: how many of them are larger than the contract allows.
+        beyond: how many of them are larger than is allowed.
         num_rows: of the one with the most rows, which is `most_rows`.
         size_bytes: of the one with the most bytes, which is `most_bytes`.
         example: the first of them.
@@ -96,17 +87,17 @@ class Group:
 
 
 def offences_of(
-    groups: Iterable[Group], contracts: Mapping[str, Contract], schemas: Mapping[str, Schema]
+    groups: Iterable[Group], terms: Mapping[str, Terms], schemas: Mapping[str, Schema]
 ) -> tuple[Offence, ...]:
     """What groups of segments break; `schemas` has those of all their fingerprints."""
     found: list[Offence] = []
     for group in groups:
-        contract = contracts.get(group.datasource)
-        if contract is None:
+        asked = terms.get(group.datasource)
+        if asked is None:
             continue
         schema = None if group.fingerprint is None else schemas[group.fingerprint]
-        of_schema = check_schema(contract, schema)
-        of_size = check_size(contract, group.num_rows, group.size_bytes)
+        of_schema = asked.check_schema(schema)
+        of_size = asked.check_size(group.num_rows, group.size_bytes)
         largest = {"max_rows": group.most_rows, "max_bytes": group.most_bytes}
         ids = [largest[breach.rule] for breach in of_size]
         if of_schema or of_size:
@@ -117,28 +108,28 @@ def offences_of(
                     (*of_schema, *of_size),
                     group.segments if of_schema else group.beyond,
                     tuple(dict.fromkeys(each for each in ids if each)) or (group.example,),
-                    contract.refuses,
+                    asked.refuses,
                 )
             )
     return tuple(sorted(found, key=lambda each: (each.datasource, each.fingerprint or "")))
 
 
 def offences_among(segments: Iterable[Segment], terms: Mapping[str, Terms]) -> tuple[Offence, ...]:
-    """What some segments break of their datasources' contracts."""
-    contracts = {name: each.contract for name, each in terms.items() if each.contract is not None}
-    if not contracts:
+    """What some segments break of their datasources' terms."""
+    asking = {name: each for name, each in terms.items() if each.asks}
+    if not asking:
         return ()
     of_schemas: dict[tuple[str, str | None], tuple[Breach, ...]] = {}
     found: dict[tuple[str, str | None, tuple[str, ...]], list[tuple[Segment, tuple[Breach, ...]]]]
     found = {}
     for segment in segments:
-        contract = contracts.get(segment.datasource)
-        if contract is None:
+        asked = asking.get(segment.datasource)
+        if asked is None:
             continue
         place = (segment.datasource, segment.fingerprint)
         if place not in of_schemas:
-            of_schemas[place] = check_schema(contract, segment.schema)
-        of_size = check_size(contract, segment.num_rows, segment.size_bytes)
+            of_schemas[place] = asked.check_schema(segment.schema)
+        of_size = asked.check_size(segment.num_rows, segment.size_bytes)
         if of_schemas[place] or of_size:
             rules = tuple(breach.rule for breach in of_size)
             found.setdefault((*place, rules), []).append((segment, of_size))
@@ -149,7 +140,7 @@ def offences_among(segments: Iterable[Segment], terms: Mapping[str, Terms]) -> t
             (*of_schemas[datasource, fingerprint], *some[0][1]),
             len(some),
             tuple(segment.id for segment, _ in some),
-            contracts[datasource].refuses,
+            asking[datasource].refuses,
         )
         for (datasource, fingerprint, _), some in sorted(
             found.items(), key=lambda each: (each[0][0], each[0][1] or "", each[0][2])
@@ -158,7 +149,7 @@ def offences_among(segments: Iterable[Segment], terms: Mapping[str, Terms]) -> t
 
 
 def refused_only(offences: Iterable[Offence]) -> tuple[Offence, ...]:
-    """Those that a contract refuses."""
+    """Those that are refused."""
     return tuple(each for each in offences if each.refused)
 
 
@@ -176,9 +167,11 @@ def violation(offences: Collection[Offence]) -> ContractViolation:
     shown = " | ".join(map(str, some[:_SHOWN]))
     more = f" | and {len(some) - _SHOWN} more schemas" if len(some) > _SHOWN else ""
     ids = tuple(key for each in some for key in each.segment_ids)
+    tables = {each.table for offence in some for each in offence.breaches if each.table}
+    repair = f"the contract by set_contract, or limits of {', '.join(sorted(tables)[:_SHOWN])}"
     return ContractViolation(
-        f"The contract does not allow {shown}{more}. Nothing was written. Change the data, or the "
-        "contract by set_contract.",
+        f"The contract does not allow {shown}{more}. Nothing was written. Change the data, or "
+        f"{repair if tables else 'the contract by set_contract'}.",
         datasource=some[0].datasource,
         segment_ids=ids,
         breaches=[each.told() for each in some],

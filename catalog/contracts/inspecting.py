@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from catalog.contracts.checking import Offence, Terms, offences_among, refused_only
+from catalog.contracts.checking import Offence, offences_among, refused_only
 from catalog.contracts.reading import KnownTerms
+from catalog.contracts.terms import Terms
 from catalog.model import Segment
 
 

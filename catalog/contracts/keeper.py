@@ -14,6 +14,7 @@ from catalog.contracts.reading import (
     segments_of,
 )
 from catalog.contracts.rows import write_terms
+from catalog.contracts.terms import Terms
 from catalog.operations.committing import Committed, Committer, Request, Settled
 from catalog.operations.reading import claimed, claims_on
 from catalog.operations.rowset import RowSet
@@ -88,7 +89,7 @@ class ContractKeeper:
             standing = claims_on(self._store, (), [datasource], self._committer.buckets, version)
             if standing.claims:
                 raise claimed(standing.claims)
-            write_terms(rows, row, contract)
+            write_terms(rows, row, Terms.of(contract, row.terms.limits))
             return rows.statement(VERB, self._store, plain_clash(standing.decided))
 
         try:
@@ -108,7 +109,7 @@ class ContractKeeper:
         """What is there and breaks the contract."""
         if contract is None:
             return ()
-        contracts = {row.datasource: contract}
-        groups = group_segments(segments_of(self._store, version, row), contracts)
+        terms = {row.datasource: Terms.of(contract)}
+        groups = group_segments(segments_of(self._store, version, row), terms)
         schemas = schemas_of(self._store, version, {each.fingerprint for each in groups})
-        return offences_of(groups, contracts, schemas)
+        return offences_of(groups, terms, schemas)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from catalog.contracts.limits import LIMITS
 from catalog.errors import InvalidInput
 from catalog.evolution.compatibility import Change, Kind, Mode, compatibility
 from catalog.model import check_positive
@@ -16,7 +16,6 @@ from catalog.schema import Schema
 from catalog.schema.names import shown
 from catalog.words import chosen
 
-_LIMITS = ("max_rows", "max_bytes", "max_columns")
 MODES = (Mode.NONE, Mode.BACKWARD, Mode.FORWARD, Mode.FULL)
 
 
@@ -62,7 +61,7 @@ class Contract:
         if self.mode not in MODES:
             words = ", ".join(f'"{mode}"' for mode in MODES)
             raise InvalidInput(f"mode must be one of {words}, not {self.mode!r}.", mode=self.mode)
-        for name in _LIMITS:
+        for name in LIMITS:
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name))
         object.__setattr__(self, "enforcement", enforcement)
@@ -85,7 +84,7 @@ class Contract:
     @property
     def limits(self) -> dict[str, int]:
         """The limits that it sets, by their names."""
-        given = {name: getattr(self, name) for name in _LIMITS}
+        given = {name: getattr(self, name) for name in LIMITS}
         return {name: limit for name, limit in given.items() if limit is not None}
 
     @property
@@ -111,15 +110,13 @@ class Contract:
             separators=(",", ":"),
         )
 
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the terms: what a publish says that it has checked."""
-        return hashlib.sha256(self.payload().encode()).hexdigest()
-
     @classmethod
-    def of_payload(cls, text: str, schema: Callable[[str], Schema]) -> Contract:
-        """The contract that a row tells of; `schema` gives the one with a fingerprint."""
+    def of_payload(cls, text: str, schema: Callable[[str], Schema]) -> Contract | None:
+        """The contract that a row tells of, if any; `schema` gives the one with a fingerprint."""
         said: dict[str, Any] = json.loads(text)
+        said.pop("tables", None)  # their limits are no part of it
+        if not said:
+            return None
         fingerprint = said.pop("fingerprint")
         return cls(schema=None if fingerprint is None else schema(fingerprint), **said)
 
@@ -133,11 +130,13 @@ class Breach:
         rule: what it breaks: "unknown", "missing", "type", "nullable" or "spelling" of a column, a
             mode, or the name of a limit.
         words: what is wrong.
+        table: key of the table that gives the limit, if it is not the contract's.
     """
 
     path: str
     rule: str
     words: str
+    table: str | None = None
 
     def __str__(self) -> str:
         return f"{shown(self.path)} {self.words}" if self.path else self.words
@@ -163,7 +162,7 @@ def check_schema(contract: Contract, schema: Schema | None) -> tuple[Breach, ...
     found = list(_columns(contract, schema))
     if contract.max_columns is not None:
         count = len(schema.struct().fields)
-        found += _beyond("max_columns", "columns", count, contract.max_columns)
+        found += beyond("max_columns", "columns", count, contract.max_columns)
     return tuple(found)
 
 
@@ -172,14 +171,18 @@ def check_size(
 ) -> tuple[Breach, ...]:
     """What of a segment's size breaks a contract."""
     return (
-        *_beyond("max_rows", "rows", num_rows, contract.max_rows),
-        *_beyond("max_bytes", "bytes", size_bytes, contract.max_bytes),
+        *beyond("max_rows", "rows", num_rows, contract.max_rows),
+        *beyond("max_bytes", "bytes", size_bytes, contract.max_bytes),
     )
 
 
-def _beyond(rule: str, what: str, count: int | None, limit: int | None) -> Iterator[Breach]:
+def beyond(
+    rule: str, what: str, count: int | None, limit: int | None, table: str | None = None
+) -> Iterator[Breach]:
+    """What is wrong with a number that is larger than a limit; one that is not known is not."""
     if count is not None and limit is not None and count > limit:
-        yield Breach("", rule, f"{count:,} {what}, at most {limit:,} are allowed")
+        by = "" if table is None else f" by {table}"
+        yield Breach("", rule, f"{count:,} {what}, at most {limit:,} are allowed{by}", table)
 
 
 def _columns(contract: Contract, schema: Schema) -> Iterator[Breach]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from catalog.contracts.checking import NO_TERMS, Group, Terms
-from catalog.contracts.model import Contract
+from catalog.contracts.checking import Group
+from catalog.contracts.terms import NO_TERMS, Terms
 from catalog.errors import UnknownSchema
 from catalog.schema import Schema
 from catalog.schema.stored import read_stored
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 DATASOURCE_COLUMNS = "key, bucket, commit_id, digest, payload, fingerprint"
-# What a group of segments is counted by; the limits are those of their datasource's contract.
+# What a group of segments is counted by; the limits are those of their datasource.
 _GROUPED = {
     "segments": "count(*)",
     "beyond": "count_if(num_rows > max_rows OR size_bytes > max_bytes)",
@@ -45,16 +45,24 @@ class DatasourceRow:
 
 def read_datasource(store: Store, buckets: int, datasource: str, version: int) -> DatasourceRow:
     """The row of one datasource at a version, or what stands for it if there is none."""
-    bucket = bucket_of(datasource, buckets)
-    condition = f"bucket = {bucket} AND key = {literal(datasource)}"
-    found = _rows(store, version, condition)
-    return found[0] if found else DatasourceRow(datasource, bucket)
+    return read_datasources(store, buckets, [datasource], version)[0]
+
+
+def read_datasources(
+    store: Store, buckets: int, datasources: Collection[str], version: int
+) -> list[DatasourceRow]:
+    """The same for several, in the order of their names."""
+    absent = {name: DatasourceRow(name, bucket_of(name, buckets)) for name in sorted(datasources)}
+    homes = ", ".join(map(str, sorted({each.bucket for each in absent.values()})))
+    names = ", ".join(map(literal, absent))
+    found = _rows(store, version, f"bucket IN ({homes}) AND key IN ({names})") if absent else []
+    return [*{**absent, **{row.datasource: row for row in found}}.values()]
 
 
 def read_terms(store: Store, version: int, buckets: Iterable[int]) -> dict[str, Terms]:
     """The terms of all datasources in some buckets that have any at a version."""
     homes = ", ".join(map(str, sorted(set(buckets))))
-    # Of many datasources few have a contract.
+    # Of many datasources few have terms.
     found = _rows(
         store,
         version,
@@ -82,12 +90,7 @@ def datasource_rows(
             row["key"],
             row["bucket"],
             row["commit_id"],
-            Terms(
-                row["digest"],
-                None
-                if row["payload"] is None
-                else Contract.of_payload(row["payload"], schemas.__getitem__),
-            ),
+            Terms.stored(row["digest"], row["payload"], schemas.__getitem__),
         )
         for row in given
     ]
@@ -109,10 +112,10 @@ def schemas_of(
     return {each: read_stored(each, payloads[each]) for each in wanted}
 
 
-def group_segments(segments: DataFrame, contracts: Mapping[str, Contract]) -> list[Group]:
-    """Rows of segments by datasource and schema, as far as their datasources have contracts."""
+def group_segments(segments: DataFrame, terms: Mapping[str, Terms]) -> list[Group]:
+    """Rows of segments by datasource and schema, as far as their datasources have terms."""
     limits = segments.sparkSession.createDataFrame(
-        [(name, each.max_rows, each.max_bytes) for name, each in contracts.items()],
+        [(name, each.most("max_rows"), each.most("max_bytes")) for name, each in terms.items()],
         "datasource STRING, max_rows BIGINT, max_bytes BIGINT",
     )
     counted = (

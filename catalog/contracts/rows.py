@@ -1,30 +1,44 @@
-"""What a general commit writes to give a datasource its contract."""
+"""What a general commit writes to give datasources their contracts, and the limits of tables."""
 
 from __future__ import annotations
 
-from catalog.contracts.model import Contract
-from catalog.contracts.reading import DatasourceRow
+from collections.abc import Mapping
+
+from catalog.contracts.limits import TableLimits
+from catalog.contracts.reading import DatasourceRow, read_datasources
+from catalog.contracts.terms import Terms
 from catalog.model import Kind
 from catalog.operations.rowset import RowSet
 from catalog.table.changes import Change
+from catalog.table.store import Store
 
 
-def write_terms(rows: RowSet, before: DatasourceRow, after: Contract | None) -> None:
-    """Adds the row of the datasource with its contract, or without one, in place of what was read.
+def write_terms(rows: RowSet, before: DatasourceRow, after: Terms) -> None:
+    """Adds the row of the datasource with its terms, or without any, in place of what was read.
 
-    The statement has to mind all claims on the datasource, shared ones too (`plain_clash`): what an
-    operation has staged was checked by the contract that is there.
+    The statement has to mind all claims on the datasource, shared ones too (`plain_clash`), or to
+    be that of the operation that has it: what others have staged was checked by the terms that are
+    there.
     """
-    if after is not None and after.schema is not None:
-        rows.schema(after.schema)
+    contract = after.contract
+    if contract is not None and contract.schema is not None:
+        rows.schema(contract.schema)
     rows.add(
         Kind.DATASOURCE,
         before.bucket,
         before.datasource,
         Change.INSERT if before.commit_id is None else Change.UPDATE,
         seen=before.commit_id,
-        fingerprint=None if after is None else after.fingerprint,
-        digest=None if after is None else after.digest,
-        payload=None if after is None else after.payload(),
+        fingerprint=None if contract is None else contract.fingerprint,
+        digest=after.digest,
+        payload=after.payload(),
     )
     rows.reads(Kind.STAGED, [before.bucket], before.datasource, before.datasource)
+
+
+def write_limits(
+    rows: RowSet, store: Store, buckets: int, version: int, limits: Mapping[str, TableLimits]
+) -> None:
+    """Adds the rows of datasources whose tables give other limits now; contracts stay."""
+    for row in read_datasources(store, buckets, limits, version):
+        write_terms(rows, row, Terms.of(row.terms.contract, limits[row.datasource]))

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from catalog.contracts.rows import write_limits
 from catalog.objects.declared import Types
 from catalog.objects.reading import Objects, all_objects, staged_objects
+from catalog.objects.schemas import check_schemas
 from catalog.objects.state import Locks, difference
 from catalog.objects.works import Outcome, Work
 from catalog.operations.committing import Committed, Committer, Request, Settled
@@ -73,7 +75,8 @@ class Keeper:
             for put in outcome.changes.puts.values():
                 if put.schema is not None:
                     rows.schema(put.schema)
-            self._ask(rows, outcome.locks)
+            write_limits(rows, self._store, self._committer.buckets, version, outcome.limits)
+            self._ask(rows, outcome)
             return rows.statement(verb, self._store, plain_clash(standing.decided))
 
         try:
@@ -103,6 +106,7 @@ class Keeper:
         ]
         if in_the_way:
             raise claimed(in_the_way)
+        check_schemas(self._store, objects.version, objects.nodes, outcome.nodes)
         # Without types there are no rules, and claims alone keep what is ready applicable.
         if objects.ready and Types.among(outcome.nodes):
             staged = staged_objects(self._store, objects.version)
@@ -118,8 +122,9 @@ class Keeper:
         frame = self._store.session.createDataFrame(keys, "target STRING, bucket INT, key STRING")
         return standing_claims(self._store, frame, {bucket for _, bucket, _ in keys}, version)
 
-    def _ask(self, rows: RowSet, needed: Locks) -> None:
+    def _ask(self, rows: RowSet, outcome: Outcome) -> None:
         """Adds the rows that are refused where an operation has a claim by then."""
+        needed = outcome.locks
         written = {row["key"] for row in rows.rows if row["kind"] == _OBJECT}
         for key in needed.exclusive - written:
             rows.add(_OBJECT, OBJECT_BUCKET, key, Change.PROBE)
@@ -127,7 +132,8 @@ class Keeper:
             rows.add(_OBJECT, OBJECT_BUCKET, key, Change.PROBE, shared=True)
         for row in [row for row in rows.rows if row["kind"] == _OBJECT]:
             rows.reads("staged", [OBJECT_BUCKET], row["key"], row["key"])
-        for name in needed.datasources:
+        # A datasource whose limits change is written, and asks for itself.
+        for name in needed.datasources - outcome.limits.keys():
             bucket = bucket_of(name, self._committer.buckets)
             rows.add(DATASOURCE, bucket, name, Change.PROBE, read=False)
             rows.reads("staged", [bucket], name, name)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from catalog.objects.changes import Changes
 from catalog.objects.graph import Graph, Identify
-from catalog.objects.model import Node
+from catalog.objects.limits import given_limits
+from catalog.objects.model import Node, Object
 
 State = Mapping[str, Node]
 
@@ -92,12 +93,22 @@ def locks(state: State, changes: Changes) -> Locks:
     targets = {target for put in changes.puts.values() for target in put.links}
     datasources: set[str | None] = set()
     for key in changes.keys:
-        old = state[key].datasource if key in state else None
-        new = changes.puts[key].datasource if key in changes.puts else None
+        old, new = _standing(state.get(key)), _standing(changes.puts.get(key))
         if old != new:
-            datasources |= {old, new}
+            datasources |= {old[0], new[0]}
     return Locks(
         exclusive=frozenset(exclusive),
         held=frozenset(targets - exclusive),
         datasources=frozenset(name for name in datasources if name is not None),
     )
+
+
+def _standing(found: Node | Object | None) -> tuple[str | None, dict[str, int]]:
+    """The datasource that an object stands for, and the limits that it gives or would give.
+
+    Whether its type is declared does not matter: somebody may declare it before an operation that
+    was staged is decided.
+    """
+    if found is None:
+        return None, {}
+    return found.datasource, given_limits(found, found.datasource)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from catalog.contracts.limits import TableLimits
 from catalog.objects.changes import Changes, changes_of
 from catalog.objects.graph import Graph, Identify
 from catalog.objects.judging import changed, check, completed, merged
+from catalog.objects.limits import changed_limits
 from catalog.objects.model import Node
 from catalog.objects.renaming import renamed
 from catalog.objects.state import Locks, State, difference, locks
@@ -23,12 +25,14 @@ class Outcome:
         changes: what was asked for, completed.
         locks: what nobody else may have a claim on.
         moves: the new keys of objects that were renamed, by the old ones.
+        limits: what tables give to the datasources for which that changes.
     """
 
     nodes: Mapping[str, Node]
     changes: Changes
     locks: Locks
     moves: Mapping[str, str] = field(default_factory=dict)
+    limits: Mapping[str, TableLimits] = field(default_factory=dict)
 
 
 Work = Callable[[State, Identify], Outcome]
@@ -72,7 +76,7 @@ def renaming(key: str, name: str) -> Work:
         exclusive = frozenset(written.keys() | found.deleted.keys())
         targets = {target for node in written.values() for target in node.links}
         needed = Locks(exclusive, frozenset(targets - exclusive), frozenset())
-        return Outcome(nodes, Changes(), needed, moves)
+        return _limited(state, Outcome(nodes, Changes(), needed, moves))
 
     return work
 
@@ -80,4 +84,12 @@ def renaming(key: str, name: str) -> Work:
 def _outcome(state: State, changes: Changes, identify: Identify) -> Outcome:
     wanted = completed(state, changes)
     nodes = changed(state, wanted, identify, touch=False)
-    return Outcome(nodes, wanted, locks(state, wanted))
+    return _limited(state, Outcome(nodes, wanted, locks(state, wanted)))
+
+
+def _limited(state: State, outcome: Outcome) -> Outcome:
+    """With the limits that change: what others have staged was checked by those that are there."""
+    limits = changed_limits(state, outcome.nodes)
+    needed = outcome.locks
+    datasources = needed.datasources | limits.keys()
+    return replace(outcome, limits=limits, locks=replace(needed, datasources=datasources))

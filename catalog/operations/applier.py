@@ -6,7 +6,9 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from catalog.contracts.rows import write_limits
 from catalog.errors import EpochNotNewer, EpochOrder, EpochRegression
+from catalog.objects.limits import changed_limits
 from catalog.objects.reading import all_objects, staged_objects
 from catalog.operations.committing import Committer, Request, Settled, named
 from catalog.operations.decision import Decision, check_complete, decided, decision_of
@@ -21,6 +23,7 @@ from catalog.operations.reading import (
 )
 from catalog.operations.rows import EpochRow, OperationRow, OperationState, PartRow
 from catalog.operations.rowset import RowSet
+from catalog.operations.tables import check_tables
 from catalog.table.statements import Statement
 from catalog.table.store import ADVANCE
 
@@ -101,10 +104,17 @@ class Applier:
         if any(part.objects for part in parts):
             objects = all_objects(self._store, version)
             staged = staged_objects(self._store, version)
+            buckets = self._committer.buckets
             if judge:
-                own = operations[0].id
-                check_in_order(objects.nodes, staged, [*operations, *in_order(objects.ready)], own)
-            write_objects(rows, objects, after(objects.nodes, staged, operations))
+                own = operations[0]
+                waiting = in_order(objects.ready)
+                check_in_order(objects.nodes, staged, [*operations, *waiting], own.id)
+                check_tables(self._store, buckets, version, objects.nodes, staged, own)
+            nodes = after(objects.nodes, staged, operations)
+            write_objects(rows, objects, nodes)
+            # The operations have these datasources for themselves.
+            limits = changed_limits(objects.nodes, nodes)
+            write_limits(rows, self._store, buckets, version, limits)
         segments = net_segments(self._store, version, operations, parts, rows)
         return rows.statement(
             point,
@@ -169,7 +179,11 @@ class Applier:
         objects = all_objects(self._store, view.version)
         staged = staged_objects(self._store, view.version)
         rows.guard(objects.guard, change=True)
-        check_in_order(objects.nodes, staged, in_order([*objects.ready, ready]), ready.id)
+        chain = in_order([*objects.ready, ready])
+        check_in_order(objects.nodes, staged, chain, ready.id)
+        before = after(objects.nodes, staged, chain[: chain.index(ready)])
+        buckets = self._committer.buckets
+        check_tables(self._store, buckets, view.version, before, staged, ready)
 
     # --- the stable epoch -------------------------------------------------------------------------
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from catalog.contracts.checking import Offence, Terms, offences_among
+from catalog.contracts.checking import Offence, offences_among
+from catalog.contracts.terms import Terms
 from catalog.errors import InvalidInput
 from catalog.model import Caller, Kind, OnExisting, Segment, check_segment_id
 from catalog.objects.changes import Changes

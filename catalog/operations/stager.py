@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from catalog.contracts.checking import Offence, refused_only, violation, warned
 from catalog.errors import InvalidInput, OperationDecided, PartConflict
@@ -37,13 +36,11 @@ from catalog.operations.rows import (
     part_key,
 )
 from catalog.operations.rowset import RowSet
+from catalog.operations.tables import terms_to_come
 from catalog.rows import segment_bucket
 from catalog.table.changes import staging_clash
 from catalog.table.layout import bucket_of
 from catalog.table.statements import DATASOURCE, Statement
-
-if TYPE_CHECKING:
-    pass
 
 log = logging.getLogger(__name__)
 
@@ -141,7 +138,7 @@ class _Work:
         wanted = {**held, **datasources}
         stated = found_datasources(self._store, self._buckets, wanted, view.version)
         claims += self._datasource_claims(wanted, stated, known)
-        warnings = self._mind_contracts(rows, held, stated)
+        warnings = self._mind_terms(rows, held, stated, known)
         ahead = {each.id: each for each in placed.ahead}
         mine = PartRows(self._store, self._buckets, self._id, self._part, content, rows)
         for claim in claims:
@@ -237,13 +234,17 @@ class _Work:
         commit_ids = {name: row.commit_id or "" for name, row in stated.rows.items()}
         return lock(DATASOURCE, wanted, stated.claims, self._id, known.undecided, commit_ids)
 
-    def _mind_contracts(
-        self, rows: RowSet, held: Collection[str], stated: FoundDatasources
+    def _mind_terms(
+        self,
+        rows: RowSet,
+        held: Collection[str],
+        stated: FoundDatasources,
+        known: KnownOperations,
     ) -> tuple[Offence, ...]:
         """Checks the segments by the terms that were read, and expects these.
 
         From then on nobody changes them: the operation holds the datasources. So publishing it
-        needs no check.
+        needs no check, but for limits that tables of its own give.
         """
         segments = self._content.segments
         if segments is None:
@@ -257,7 +258,10 @@ class _Work:
                 # The claim says that it is not there, and is refused if it is by then.
                 rows.reads(Kind.DATASOURCE, [bucket], name, name)
         terms = {name: row.terms for name, row in stated.rows.items() if name in held}
-        offences = segments.offences(terms)
+        coming = terms_to_come(
+            self._store, known.version, terms, stated.claims, known.undecided, held
+        )
+        offences = segments.offences(coming)
         if refused := refused_only(offences):
             raise violation(refused)
         return offences

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from catalog.contracts.limits import TableLimits
+from catalog.contracts.reading import DatasourceRow, read_datasources
+from catalog.objects.limits import changed_limits
 from catalog.objects.model import Node
 from catalog.objects.reading import Objects, all_objects, objects_of
 from catalog.objects.state import Difference, difference
@@ -21,7 +24,9 @@ from catalog.preserve.kinds import check_known
 from catalog.preserve.objects import rolled_back
 from catalog.progress import Progress, Step
 from catalog.rows import schema_bucket
+from catalog.table.location import literal
 from catalog.table.session import Tuning, tune
+from catalog.table.statements import DATASOURCE
 from catalog.table.store import Store
 from catalog.table.views import complete
 
@@ -64,14 +69,19 @@ class ObjectChanges:
 
     @property
     def datasources(self) -> set[str]:
-        """Datasources that an object begins or ceases to stand for."""
+        """Datasources that an object begins or ceases to stand for, or gives other limits."""
         names: set[str | None] = set()
         for key in self.written.keys() | self.changed.deleted.keys():
             sides = [state[key] for state in (self.now.nodes, self.nodes) if key in state]
             found = {node.datasource for node in sides}
             if len(sides) < 2 or len(found) > 1:
                 names |= found
-        return {name for name in names if name is not None}
+        return {name for name in names if name is not None} | self.limits.keys()
+
+    @property
+    def limits(self) -> dict[str, TableLimits]:
+        """What tables give to the datasources for which that changes."""
+        return changed_limits(self.now.nodes, self.nodes)
 
     @property
     def fingerprints(self) -> set[str]:
@@ -80,12 +90,17 @@ class ObjectChanges:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What has to change, compared at one version."""
+    """What has to change, compared at one version.
+
+    `unlimited` are rows of datasources that came since and stay, while the tables that limit them
+    go: they lose those limits.
+    """
 
     version: int
     rows: DataFrame
     gone: DataFrame
     objects: ObjectChanges
+    unlimited: tuple[DatasourceRow, ...]
     reaches: tuple[Reach, ...]
     schemas: int
     schema_buckets: frozenset[int]
@@ -95,16 +110,21 @@ class Comparison:
     def changes(self) -> tuple[Changed, ...]:
         changed = self.objects.changed
         objects = Changed(OBJECT, len(changed.inserted), len(changed.updated), len(changed.deleted))
-        every = [each.changed for each in self.reaches]
-        every += [objects, Changed("schema", inserted=self.schemas)]
-        return tuple(sorted((each for each in every if each.rows), key=lambda each: each.kind))
+        every = {each.changed.kind: each.changed for each in self.reaches}
+        written = every.get(DATASOURCE, Changed(DATASOURCE))
+        every[DATASOURCE] = replace(written, updated=written.updated + len(self.unlimited))
+        every |= {OBJECT: objects, "schema": Changed("schema", inserted=self.schemas)}
+        return tuple(
+            sorted((each for each in every.values() if each.rows), key=lambda each: each.kind)
+        )
 
 
 class Comparer:
     """Compares a catalog with what it was."""
 
-    def __init__(self, store: Store, tuning: Tuning, progress: Progress) -> None:
+    def __init__(self, store: Store, buckets: int, tuning: Tuning, progress: Progress) -> None:
         self._store = store
+        self._buckets = buckets
         self._tuning = tuning
         self._progress = progress
 
@@ -141,11 +161,27 @@ class Comparer:
             rows=changed,
             gone=gone,
             objects=objects,
+            unlimited=self._unlimited(past, objects, version),
             reaches=found,
             schemas=sum(row["count"] for row in missing),
             schema_buckets=frozenset(buckets),
             bulk=sum(row["count"] for row in kinds) >= _BULK,
         )
+
+    def _unlimited(
+        self, past: Past, objects: ObjectChanges, version: int
+    ) -> tuple[DatasourceRow, ...]:
+        """A row that was there then has the limits that the tables of then gave."""
+        # A datasource with limits has a row: the one was written together with the other.
+        names = [name for name, limits in objects.limits.items() if not limits]
+        if not names:
+            return ()
+        rows = past.rows.where(
+            f"kind = '{DATASOURCE}' AND key IN ({', '.join(map(literal, names))})"
+        )
+        then = {row["key"] for row in rows.select("key").collect()}
+        now = read_datasources(self._store, self._buckets, set(names) - then, version)
+        return tuple(row for row in now if row.terms.limits)
 
     def _objects(self, past: Past, version: int) -> ObjectChanges:
         rows = [

@@ -157,10 +157,18 @@ def changes_of(changed: DataFrame, rows: RowSet) -> DataFrame:
     )
 
 
-def probes(changed: DataFrame, more: DataFrame, rows: RowSet) -> DataFrame:
-    """Source rows that ask for claims on the datasources of segments that change, and on more."""
+def probes(changed: DataFrame, more: DataFrame, others: Iterable[str], rows: RowSet) -> DataFrame:
+    """Source rows that ask for claims on the datasources of segments that change, and on more.
+
+    `others` are datasources that are written besides.
+    """
     # One row of a source for each row of the table: what is written asks for itself.
-    written = changed.where(f"kind = '{DATASOURCE}'").selectExpr("key AS datasource")
+    names = [(name,) for name in sorted(others)]
+    written = (
+        changed.where(f"kind = '{DATASOURCE}'")
+        .selectExpr("key AS datasource")
+        .union(changed.sparkSession.createDataFrame(names, "datasource STRING"))
+    )
     asked = (
         changed.where("kind = 'segment'")
         .select("bucket", "datasource")

@@ -6,6 +6,8 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from catalog.contracts.rows import write_terms
+from catalog.contracts.terms import Terms
 from catalog.model import from_micros
 from catalog.objects.reading import staged_objects
 from catalog.operations.committing import Committed, Committer, Request, Settled
@@ -71,7 +73,7 @@ class Rollback:
     def __init__(self, committer: Committer, tuning: Tuning, progress: Progress) -> None:
         self._committer = committer
         self._store = committer.store
-        self._comparer = Comparer(committer.store, tuning, progress)
+        self._comparer = Comparer(committer.store, committer.buckets, tuning, progress)
 
     def look(self, past: Past) -> RollbackReport:
         """What a rollback would do now, with the first keys of each kind."""
@@ -90,6 +92,10 @@ class Rollback:
         )
         gone = plan.gone.orderBy("key").limit(_SHOWN).collect() if plan.schemas else []
         shown["schema"] = tuple((Change.INSERT.value, row["key"]) for row in gone)
+        shown[DATASOURCE] = (
+            *shown.get(DATASOURCE, ()),
+            *((Change.UPDATE.value, row.datasource) for row in plan.unlimited),
+        )[:_SHOWN]
         changes = tuple(replace(each, first=shown[each.kind]) for each in plan.changes)
         return RollbackReport(plan.version, "", past.name, plan.version, changes, dry_run=True)
 
@@ -143,6 +149,8 @@ class Rollback:
                 staged = staged_objects(self._store, plan.version)
                 check_in_order(objects.nodes, staged, in_order(objects.now.ready))
             write_objects(rows, objects.now, objects.nodes, published)
+        for row in plan.unlimited:
+            write_terms(rows, row, Terms.of(row.terms.contract))
         standing = self._claims(plan)
         if standing.claims:
             raise claimed(standing.claims)
@@ -151,13 +159,14 @@ class Rollback:
             rows.reads(each.changed.kind, each.buckets, each.low, each.high)
         if plan.schema_buckets:
             rows.reads_all("schema", plan.schema_buckets)
+        unlimited = {row.datasource for row in plan.unlimited}
         more = self._store.session.createDataFrame(
-            [(self._bucket(name), name) for name in sorted(objects.datasources)],
+            [(self._bucket(name), name) for name in sorted(objects.datasources - unlimited)],
             "bucket INT, datasource STRING",
         )
         frames = [
             changes_of(plan.rows, rows),
-            probes(plan.rows, more, rows),
+            probes(plan.rows, more, unlimited, rows),
             carried(past.rows, plan.rows, plan.gone, objects.fingerprints, rows),
         ]
         return rows.statement(

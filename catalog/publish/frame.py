@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from catalog.contracts.checking import Offence, Terms, refused_only, violation, warned
+from catalog.contracts.checking import Offence, refused_only, violation, warned
 from catalog.contracts.reading import KnownTerms
+from catalog.contracts.terms import Terms
 from catalog.model import Caller, Kind, OnExisting, PublishResult, micros
 from catalog.operations.reading import claimed, standing_claims
 from catalog.progress import Progress, Step, silent

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from catalog.contracts.checking import Offence, Terms, offences_of
+from catalog.contracts.checking import Offence, offences_of
 from catalog.contracts.reading import group_segments
+from catalog.contracts.terms import Terms
 from catalog.described import INVALID
 from catalog.errors import DuplicateSegment, InvalidSegment
 from catalog.model import Kind
@@ -73,14 +74,14 @@ def check_staged(staging: Staging, name: str) -> StagedBatch | None:
 def staged_offences(
     staging: Staging, batch: StagedBatch, terms: Mapping[str, Terms], session: SparkSession
 ) -> tuple[Offence, ...]:
-    """What a batch breaks of contracts, by the schemas and the largest of its segments."""
-    contracts = {name: each.contract for name, each in terms.items() if each.contract is not None}
-    if not contracts:
+    """What a batch breaks of terms, by the schemas and the largest of its segments."""
+    asking = {name: each for name, each in terms.items() if each.asks}
+    if not asking:
         return ()
     rows = session.sql(f"SELECT * FROM {staging.rows(batch.name)} WHERE kind = 'segment'")
-    groups = group_segments(rows.dropDuplicates(["key"]) if batch.repeated else rows, contracts)
+    groups = group_segments(rows.dropDuplicates(["key"]) if batch.repeated else rows, asking)
     used = {each.fingerprint for each in groups if each.fingerprint is not None}
-    return offences_of(groups, contracts, staging.schemas(batch.name, used))
+    return offences_of(groups, asking, staging.schemas(batch.name, used))
 
 
 def _invalid(count: int, staging: Staging, name: str) -> InvalidSegment:

@@ -116,7 +116,11 @@ class RetentionReport:
         return sum(each.left for each in self.datasources)
 
     @property
+    def troubled(self) -> int:
+        """Datasources that were given up, and rules that hold for nothing."""
+        return sum(bool(each.problem) for each in self.datasources) + len(self.refused)
+
+    @property
     def ok(self) -> bool:
         """Whether no rule, no datasource and no segment was in trouble."""
-        troubled = any(each.problem for each in self.datasources)
-        return not (troubled or self.failed or self.refused)
+        return not (self.troubled or self.failed)

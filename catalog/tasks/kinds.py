@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from catalog.backfill.backfiller import DEFAULT_BATCH
@@ -188,6 +188,50 @@ def _publish_files(work: TaskWork) -> Mapping[str, Any]:
     }
 
 
+# --- backup ---------------------------------------------------------------------------------------
+
+
+def _choose(work: TaskWork) -> Mapping[str, Any]:
+    """Which version is copied: whoever takes over goes on with the same, at the same path.
+
+    A time that is given stands for the same version whenever it is asked.
+    """
+    if "time" in work.arguments:
+        return {}
+    return {"version": work.arguments.get("version", work.catalog.version)}
+
+
+def _copy(work: TaskWork) -> Mapping[str, Any]:
+    at = work.arguments.get("time")
+    report = work.catalog.backup(
+        work.arguments["path"],
+        version=work.results["choose"]["version"] if at is None else datetime.fromisoformat(at),
+        actor=work.actor,
+        reason=work.reason,
+        progress=work.progress,
+    )
+    return {"version": report.version, "path": report.path, "rows": report.rows}
+
+
+# --- retain ---------------------------------------------------------------------------------------
+
+
+def _retain(work: TaskWork) -> Mapping[str, Any]:
+    report = work.catalog.retain(
+        **_given(work.arguments, "datasources", "limit"), **work.how, progress=work.progress
+    )
+    return {
+        "version": report.version,
+        "retention_archived": report.archived,
+        "retention_dropped": report.dropped,
+        "retention_overtaken": report.overtaken,
+        "retention_failed": report.failed,
+        "retention_left": report.left,
+        "retention_troubled": report.troubled,
+        "conflicts_retried": report.retries,
+    }
+
+
 # --- all of them ----------------------------------------------------------------------------------
 
 _KINDS = (
@@ -243,6 +287,20 @@ _KINDS = (
         },
         required=frozenset({"datasource", "pattern"}),
         found=frozenset({"broken"}),
+    ),
+    TaskKind(
+        "backup",
+        in_order(TaskStep("choose", _choose), TaskStep("copy", _copy)),
+        exclusive="backup",
+        arguments={"path": str, "version": int, "time": str},
+        required=frozenset({"path"}),
+    ),
+    TaskKind(
+        "retain",
+        in_order(TaskStep("retain", _retain)),
+        exclusive="retain",
+        arguments={"datasources": list, "limit": int},
+        found=frozenset({"retention_failed", "retention_troubled"}),
     ),
 )
 TASKS: dict[str, TaskKind] = {kind.name: kind for kind in _KINDS}

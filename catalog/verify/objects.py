@@ -14,10 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from catalog.contracts.limits import TableLimits, limits_document
+from catalog.contracts.terms import stored_limits
 from catalog.errors import InvalidObject
 from catalog.objects.declared import Types
+from catalog.objects.limits import limits_of
 from catalog.objects.model import Node, digest_of
-from catalog.objects.rules import broken_rules
+from catalog.objects.rules import Broken, broken_rules
+from catalog.objects.schemas import known_versions, missing_schemas, named_schemas
 from catalog.objects.types import TYPE
 from catalog.verify.changes import Row, Step
 from catalog.verify.report import Findings, Problem, Sort
@@ -66,13 +70,47 @@ def check_rules(found: Findings, pinned: str) -> None:
     said = f"SELECT key, revision, fingerprint, datasource, digest, payload FROM {pinned} "
     declarations = f"startswith(key, '{TYPE}/')"
     nodes = _nodes(found.session, f"{said} WHERE kind = 'object' AND {declarations}")
-    if not nodes:
-        return
-    nodes |= _nodes(found.session, f"{said} WHERE kind = 'object' AND NOT {declarations}")
-    found.note(
-        Problem("rules", f"the rule {each.rule} does not hold", {"key": each.key, "why": each.text})
-        for each in broken_rules(Types.among(nodes), nodes)
-    )
+    if nodes:
+        nodes |= _nodes(found.session, f"{said} WHERE kind = 'object' AND NOT {declarations}")
+        types = Types.among(nodes)
+        broken = [*broken_rules(types, nodes), *_missing_schemas(found, pinned, types, nodes)]
+        found.note(
+            Problem(
+                "rules", f"the rule {each.rule} does not hold", {"key": each.key, "why": each.text}
+            )
+            for each in broken
+        )
+    found.note(_wrong_limits(found.session, pinned, limits_of(nodes)))
+
+
+def _missing_schemas(
+    found: Findings, pinned: str, types: Types, nodes: dict[str, Node]
+) -> list[Broken]:
+    wanted = named_schemas(types, nodes, {})
+    names = {name for name, _ in wanted.values()}
+    return missing_schemas(wanted, known_versions(found.session, pinned, names))
+
+
+def _wrong_limits(
+    session: SparkSession, pinned: str, limits: dict[str, TableLimits]
+) -> Iterator[Problem]:
+    """Datasources whose rows do not have the limits that tables give them."""
+    rows = session.sql(
+        f"SELECT key, payload FROM {pinned} WHERE kind = 'datasource' AND payload IS NOT NULL"
+    ).collect()
+    stored: dict[str, TableLimits] = {}
+    for row in rows:
+        # Terms that cannot be read do not have their digest, which another check tells of.
+        with suppress(ValueError, TypeError, KeyError, AttributeError):
+            stored[row["key"]] = stored_limits(row["payload"])
+    for name in sorted(stored.keys() | limits.keys()):
+        has, given = stored.get(name, {}), limits.get(name, {})
+        if has != given:
+            yield Problem(
+                "rules",
+                "a datasource does not have the limits that its tables give",
+                {"key": name, "has": limits_document(has), "given": limits_document(given)},
+            )
 
 
 def _nodes(session: SparkSession, query: str) -> dict[str, Node]:

@@ -24,8 +24,9 @@ from catalog.backfill.waiting import (
     troubled,
     waiting_of,
 )
-from catalog.contracts.checking import Terms, offences_among, violation
+from catalog.contracts.checking import offences_among, violation
 from catalog.contracts.model import Contract
+from catalog.contracts.terms import Terms
 from catalog.errors import CommitFailed, FingerprintCollision, GaveUp, UnreadableFiles
 from catalog.files.footers import Footer
 from catalog.model import Segment, micros

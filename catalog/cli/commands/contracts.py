@@ -207,13 +207,13 @@ def _contracts_arguments(parser: ArgumentParser) -> None:
 def _contracts(work: Work) -> Answer:
     arguments = work.arguments
     frame = work.catalog.contracts(arguments.as_of).orderBy("datasource")
-    brief = ("datasource", "enforcement", "mode", "fingerprint", "max_rows", "changed_at")
+    brief = ("datasource", "enforcement", "mode", "fingerprint", "max_rows", "table_max_rows")
     return Answer(tables={"contracts": fetch(frame, arguments.limit, brief)})
 
 
 CONTRACTS = Command(
     name="contracts",
-    summary="list contracts",
+    summary="list contracts, and the limits that tables give",
     details="strata contract show shows one with its schema.",
     example="contracts",
     access=Access.READ,

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from datetime import datetime
+from typing import Any
 
 from catalog.cli.answer import Answer, Table
+from catalog.cli.as_task import add_as_task, is_task, run_as_task
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.commands.deciding import tried_again
 from catalog.cli.commands.writing import add_why
@@ -24,11 +27,14 @@ def _backup_arguments(parser: ArgumentParser) -> None:
         "--version", type=as_of, metavar="VERSION|TIME", help="which one (default: the newest)"
     )
     parser.add_argument("--dry-run", action="store_true", help="only say what it would hold")
+    add_as_task(parser)
     parser.add_argument("--reason", default="", help="why; stands in the backup's manifest")
 
 
 def _backup(work: Work) -> Answer:
     arguments = work.arguments
+    if is_task(arguments):
+        return run_as_task(work, "backup", path=arguments.path, **_which(arguments.version))
     report = work.catalog.backup(
         arguments.path,
         version=arguments.version,
@@ -37,6 +43,13 @@ def _backup(work: Work) -> Answer:
         progress=work.progress,
     )
     return shown_backup(report)
+
+
+def _which(version: int | datetime | None) -> dict[str, Any]:
+    """What to copy, as the arguments of a task have it."""
+    if isinstance(version, datetime):
+        return {"time": version.isoformat()}
+    return {"version": version}
 
 
 def shown_backup(report: BackupReport) -> Answer:
@@ -63,7 +76,8 @@ BACKUP = Command(
     summary="copy one version of the catalog to a path of its own, and check the copy",
     details=(
         "It disturbs no writer. The same version again is only checked. A backup that was stopped\n"
-        "is written anew by the same command; a complete one is never replaced."
+        "is written anew by the same command; a complete one is never replaced. As a task it also\n"
+        "needs the right to write to the catalog, where tasks are recorded."
     ),
     example="backup /backups/2024-01-31 --reason nightly",
     access=Access.READ,

@@ -6,6 +6,7 @@ from argparse import ArgumentParser
 from collections.abc import Iterable
 
 from catalog.cli.answer import Answer, Table
+from catalog.cli.as_task import add_as_task, is_task, run_as_task
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.commands.writing import add_why
 from catalog.cli.options import positive
@@ -48,11 +49,14 @@ def _arguments(parser: ArgumentParser) -> None:
         help="try at most so many segments, the oldest first (default %(default)s)",
     )
     parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    add_as_task(parser)
     add_why(parser)
 
 
 def _retain(work: Work) -> Answer:
     arguments = work.arguments
+    if is_task(arguments):
+        return run_as_task(work, "retain", datasources=arguments.datasource, limit=arguments.limit)
     report = work.catalog.retain(
         datasources=arguments.datasource,
         limit=arguments.limit,
@@ -107,7 +111,7 @@ def shown_retention(report: RetentionReport) -> Answer:
         found=not report.ok,
         figures={
             **{f"retention_{name}": count for name, count in counts.items()},
-            "retention_troubled": troubled + len(report.refused),
+            "retention_troubled": report.troubled,
             "conflicts_retried": report.retries,
         },
         note=" ".join(_advice(report)),

@@ -220,6 +220,8 @@ def test_what_changes_something_is_recorded_and_takes_a_reason_and_a_deadline() 
         (["task", "cancel", "7c1e", "--reason", "x"], {"id": "7c1e", "reason": "x"}),
         (["retain"], {"datasource": None, "limit": 100_000, "dry_run": False}),
         (["retain", "--datasource", "a", "--datasource", "b"], {"datasource": ["a", "b"]}),
+        (["retain", "--as-task"], {"as_task": True, "lease": None}),
+        (["backup", "/b/1", "--as-task"], {"as_task": True, "reason": ""}),
         (["put", "-"], {"file": "-"}),
         (["objects"], {"type": None}),
         (["objects", "table", "--as-of", "12"], {"type": "table", "as_of": 12}),

@@ -10,7 +10,9 @@ import pytest
 
 from catalog.cli.as_task import is_task, run_as_task, shown_task
 from catalog.cli.command import Work
+from catalog.cli.commands import COMMANDS
 from catalog.cli.commands.tasks import for_people, only
+from catalog.cli.parsers import shell_parser
 from catalog.errors import InvalidInput, UnknownTask
 from catalog.progress import silent
 from catalog.table.task_views import TASKS_VIEW
@@ -106,6 +108,27 @@ def test_a_word_that_is_run_as_a_task_gives_it_what_it_was_told() -> None:
     assert (catalog.name, catalog.arguments) == ("cleanup", {"grace_seconds": 0.0})
     assert catalog.how["lease"] == timedelta(minutes=5)
     assert (catalog.how["reason"], catalog.how["deadline"]) == ("x", 7.0)
+
+
+@pytest.mark.parametrize(
+    ("argv", "given"),
+    [
+        (["retain", "--datasource", "a"], {"datasources": ["a"], "limit": 100_000}),
+        (["backup", "/b"], {"path": "/b"}),
+        (["backup", "/b", "--version", "7"], {"path": "/b", "version": 7}),
+        (
+            ["backup", "/b", "--version", "2024-01-31"],
+            {"path": "/b", "time": "2024-01-31T00:00:00+00:00"},
+        ),
+    ],
+)
+def test_backups_and_retention_are_run_as_tasks(argv: list[str], given: dict[str, Any]) -> None:
+    catalog = Asked()
+    arguments = shell_parser().parse_args([*argv, "--as-task", "--reason", "nightly"])
+    (command,) = (each for each in COMMANDS if each.name == argv[0])
+    command.work(Work(None, arguments, silent, lambda _: None, catalog))  # type: ignore[arg-type]
+    assert (catalog.name, catalog.arguments) == (argv[0], given)
+    assert catalog.how["reason"] == "nightly"
 
 
 def test_a_dry_run_is_never_a_task() -> None:

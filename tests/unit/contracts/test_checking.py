@@ -10,7 +10,6 @@ from catalog import Contract, Schema
 from catalog.contracts.checking import (
     Group,
     Offence,
-    Terms,
     offences_among,
     offences_of,
     reasons_of,
@@ -18,6 +17,7 @@ from catalog.contracts.checking import (
     violation,
     warned,
 )
+from catalog.contracts.terms import Terms
 from tests.unit.builders import segment
 
 SUBSET = Contract(schema="a INT", enforcement="subset", max_rows=10)
@@ -73,13 +73,13 @@ def test_groups_count_those_whose_schema_is_wrong_or_those_beyond_a_limit() -> N
         group(bad.fingerprint, beyond=1, num_rows=20),
         group(None, segments=1),
     ]
-    found = offences_of(groups, {"orders": SUBSET}, schemas)
+    found = offences_of(groups, TERMS, schemas)
     told = {(each.fingerprint, each.segments, each.segment_ids) for each in found}
     assert told == {
         (good.fingerprint, 2, ("orders/1",)),
         (bad.fingerprint, 4, ("orders/1",)),
     }
-    assert offences_of(groups, {"other": SUBSET}, schemas) == ()
+    assert offences_of(groups, {"other": TERMS["orders"]}, schemas) == ()
 
 
 def test_a_refusal_says_of_each_schema_what_is_wrong_with_it() -> None:

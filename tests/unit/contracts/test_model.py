@@ -176,10 +176,10 @@ def test_terms_are_one_text_for_one_contract_and_read_back() -> None:
         f'{Schema.of(BASE).fingerprint}","max_rows":5,"mode":"forward"}}'
     )
     same = Contract(Schema.of(SHUFFLED), "subset", "forward", 5)
-    assert (same, same.digest) == (one, one.digest)
+    assert (same, same.payload()) == (one, one.payload())
     assert Contract.of_payload(one.payload(), {one.fingerprint: Schema.of(BASE)}.__getitem__) == one
     limits = Contract(max_bytes=7, enforcement="warn")
     assert Contract.of_payload(limits.payload(), lambda _: Schema.of(BASE)) == limits
-    assert len({one.digest, limits.digest, Contract(max_bytes=7).digest}) == 3
+    assert len({one.payload(), limits.payload(), Contract(max_bytes=7).payload()}) == 3
     assert json.loads(limits.payload())["fingerprint"] is None
     assert (one.refuses, limits.refuses) == (True, False)

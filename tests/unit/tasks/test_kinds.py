@@ -11,11 +11,22 @@ from hypothesis import strategies as st
 
 from catalog.errors import InvalidInput, UnknownTask
 from catalog.model import micros
+from catalog.preserve.backup import BackupReport
+from catalog.preserve.digests import Content
+from catalog.progress import silent
+from catalog.retention.report import RefusedRule, Retained, RetentionReport
 from catalog.table.runs import ALL_COLUMNS
 from catalog.table.task_views import TASKS_VIEW
 from catalog.table.tasks import change_task
 from catalog.tasking import kind_of
-from catalog.tasks.kind import LARGEST_RESULT, TaskKind, TaskStep, check_result, in_order
+from catalog.tasks.kind import (
+    LARGEST_RESULT,
+    TaskKind,
+    TaskStep,
+    TaskWork,
+    check_result,
+    in_order,
+)
 from catalog.tasks.kinds import TASKS
 from catalog.tasks.model import State, Task
 from catalog.tasks.rows import READ_SQL, WRITTEN, source, task_of, told
@@ -37,6 +48,9 @@ def names(kind: str, arguments: dict[str, Any], results: dict[str, Any]) -> list
         ("backfill", {"datasources": [1]}, "must be a list of texts"),
         ("backfill", {"datasources": "orders"}, "must be a list of texts"),
         ("publish-files", {"datasource": "orders"}, "needs the argument 'pattern'"),
+        ("backup", {"version": 7}, "needs the argument 'path'"),
+        ("backup", {"path": "/b", "version": "7"}, "'version' of the task backup must be of type"),
+        ("retain", {"datasources": "orders"}, "must be a list of texts"),
     ],
 )
 def test_arguments_that_a_task_does_not_take_are_refused(
@@ -56,7 +70,7 @@ def test_a_task_is_known_by_its_name() -> None:
     assert {kind.name for kind in TASKS.values()} == set(TASKS)
     assert kind_of("maintain") is TASKS["maintain"]
     assert kind_of(TASKS["maintain"]) is TASKS["maintain"]
-    with pytest.raises(UnknownTask, match="'vacuum'; there are backfill, cleanup"):
+    with pytest.raises(UnknownTask, match="'vacuum'; there are backfill, backup"):
         kind_of("vacuum")
 
 
@@ -68,6 +82,62 @@ def test_maintenance_has_a_step_for_each_partition_that_was_planned() -> None:
     ]
     step, known = TASKS["maintain"].next_step({}, {**planned, "optimize segment 3": {}})
     assert (step and step.name, known) == ("optimize schema 0", 4)
+
+
+class Preserved:
+    """Stands for a catalog that is asked for backups and retention, and remembers how."""
+
+    version = 9
+    asked: dict[str, Any]
+
+    def backup(self, path: str, **how: Any) -> BackupReport:
+        self.asked = {"path": path, **how}
+        return BackupReport(path, 7, {"segment": Content(3, "d")})
+
+    def retain(self, **how: Any) -> RetentionReport:
+        self.asked = how
+        some = (Retained("a", "r", "drop", dropped=2, failed=1), Retained("b", "r", "drop"))
+        return RetentionReport(5, some, (RefusedRule("retention/x", "why"),), retries=4)
+
+
+def run(name: str, step: int, catalog: Preserved, arguments: Any, results: Any = None) -> Any:
+    work = TaskWork(catalog, arguments, results or {}, silent, lambda: None, "ann", "x", 7.0)  # type: ignore[arg-type]
+    return TASKS[name].steps(arguments, results or {})[step].run(work)
+
+
+def test_a_backup_that_is_taken_over_copies_the_version_that_was_chosen_first() -> None:
+    catalog, given = Preserved(), {"path": "/b"}
+    assert names("backup", given, {}) == ["choose", "copy"]
+    chosen = {"choose": run("backup", 0, catalog, given)}
+    assert chosen == {"choose": {"version": 9}}
+    catalog.version = 12
+    copied = run("backup", 1, catalog, given, chosen)
+    assert copied == {"version": 7, "path": "/b", "rows": 3}
+    how = {"actor": "ann", "reason": "x", "progress": silent}
+    assert catalog.asked == {"path": "/b", "version": 9, **how}
+    assert run("backup", 0, catalog, {**given, "version": 4}) == {"version": 4}
+    given["time"] = "2024-01-31T00:00:00+00:00"
+    run("backup", 1, catalog, given, {"choose": run("backup", 0, catalog, given)})
+    assert catalog.asked["version"] == datetime(2024, 1, 31, tzinfo=UTC)
+    assert TASKS["backup"].exclusive == "backup"
+
+
+def test_retention_as_a_task_says_what_somebody_should_look_at() -> None:
+    catalog = Preserved()
+    result = run("retain", 0, catalog, {"datasources": ["a"], "limit": 5})
+    assert catalog.asked == {
+        "datasources": ["a"],
+        "limit": 5,
+        "progress": silent,
+        "actor": "ann",
+        "reason": "x",
+        "deadline": 7.0,
+    }
+    figures = TASKS["retain"].figures({"retain": result})
+    assert (figures["retention_dropped"], figures["retention_failed"]) == (2, 1)
+    assert figures["retention_troubled"] == 1
+    assert all(figures[name] for name in TASKS["retain"].found)
+    assert (TASKS["retain"].exclusive, check_result("retain", result)) == ("retain", result)
 
 
 @pytest.mark.parametrize(

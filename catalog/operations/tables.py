@@ -1,0 +1,92 @@
+"""Tables inside operations: the schemas that they name, and the limits that they give."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from catalog.contracts.checking import offences_of, refused_only, violation
+from catalog.contracts.limits import TableLimits
+from catalog.contracts.reading import group_segments, read_datasources, schemas_of
+from catalog.contracts.terms import NO_TERMS, Terms
+from catalog.objects.limits import changed_limits, limits_of
+from catalog.objects.model import Node
+from catalog.objects.reading import StagedObject, all_objects, staged_objects
+from catalog.objects.schemas import check_schemas
+from catalog.operations.locking import StagedClaim
+from catalog.operations.objects import after, in_order
+from catalog.operations.rows import Action, OperationRow, OperationState
+from catalog.table.layout import bucket_of
+from catalog.table.location import literal
+from catalog.table.store import Store
+
+
+def check_tables(
+    store: Store,
+    buckets: int,
+    version: int,
+    nodes: Mapping[str, Node],
+    staged: Sequence[StagedObject],
+    operation: OperationRow,
+) -> None:
+    """Refuses an operation whose tables name schemas that are not there, or limit its segments.
+
+    `nodes` are all objects before it. What it stages was checked by the terms that were there; its
+    own tables give others, in whatever order its parts came.
+
+    Raises:
+        RuleViolation: A schema is not there.
+        ContractViolation: Segments of the operation break the limits of its own tables.
+    """
+    later = after(nodes, staged, [operation])
+    check_schemas(store, version, nodes, later)
+    limits = changed_limits(nodes, later)
+    if any(limits.values()):
+        _check_segments(store, buckets, version, operation.id, limits)
+
+
+def _check_segments(
+    store: Store, buckets: int, version: int, operation: str, limits: Mapping[str, TableLimits]
+) -> None:
+    terms = {
+        row.datasource: Terms.of(row.terms.contract, limits[row.datasource])
+        for row in read_datasources(store, buckets, limits, version)
+    }
+    homes = ", ".join(str(home) for home in sorted({bucket_of(name, buckets) for name in limits}))
+    segments = store.session.sql(
+        f"SELECT * FROM {store.pinned(version)} WHERE kind = 'staged' AND bucket IN ({homes}) "
+        f"AND target = 'segment' AND operation = {literal(operation)} "
+        f"AND action IN ('{Action.PUBLISH}', '{Action.REPLACE}')"
+    )
+    groups = group_segments(segments, terms)
+    schemas = schemas_of(store, version, {each.fingerprint for each in groups})
+    if refused := refused_only(offences_of(groups, terms, schemas)):
+        raise violation(refused)
+
+
+def terms_to_come(
+    store: Store,
+    version: int,
+    terms: Mapping[str, Terms],
+    claims: Iterable[StagedClaim],
+    undecided: Mapping[str, OperationRow],
+    wanted: Collection[str],
+) -> dict[str, Terms]:
+    """The terms of datasources once the operations that wait for their epochs have been applied.
+
+    `terms` are those of now. A part that is staged comes after what is ready, and is checked only
+    once.
+    """
+    ready = {each.id for each in undecided.values() if each.state is OperationState.READY}
+    moving = {
+        each.key for each in claims if each.action == Action.CLAIM and each.operation in ready
+    }
+    if not moving & set(wanted):
+        return dict(terms)
+    objects = all_objects(store, version)
+    staged = staged_objects(store, version)
+    limits = limits_of(after(objects.nodes, staged, in_order(objects.ready)))
+    later = {
+        name: Terms.of(terms.get(name, NO_TERMS).contract, limits.get(name, {}))
+        for name in moving & set(wanted)
+    }
+    return {**terms, **later}
