@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from catalog.cache.datasource import DatasourceSchema
 from catalog.cache.holders import Caches
+from catalog.contracts.reading import read_policy
 from catalog.datasources import combined_schemas, frame_of
 from catalog.errors import InvalidInput, NotInSnapshot
 from catalog.evolution.merge import Policy
@@ -87,7 +88,7 @@ class Inquiry(Frames):
         as_of: AsOf = None,
         as_of_epoch: int | None = None,
         where: Where = None,
-        policy: str = Policy.STRICT,
+        policy: str | None = None,
         on_loss: str = OnLoss.REFUSE,
         format: str | None = None,
         options: Mapping[str, str] | None = None,
@@ -108,7 +109,8 @@ class Inquiry(Frames):
             where: only segments that overlap an interval `(from, until)`, or that fulfil a
                 condition on the columns of the view `segments`. Rows are chosen by `.where` on the
                 frame; that reaches the files.
-            policy: what to do about columns whose types have no common one, see `merge`.
+            policy: what to do about columns whose types have no common one, see `merge`; if not
+                given, what the datasource's contract says, or "strict".
             on_loss: "refuse" what would not fit the schema, or read it as "null".
             format: the format of locations that do not say theirs: parquet, orc, json, csv, delta.
             options: for Spark's reader.
@@ -126,7 +128,7 @@ class Inquiry(Frames):
             version,
             None if wanted is None else Schema.of(wanted),
             where,
-            chosen(Policy, "policy", policy),
+            self._policy(policy, datasource, version),
             chosen(OnLoss, "on_loss", on_loss),
             format,
             options,
@@ -141,15 +143,16 @@ class Inquiry(Frames):
         *,
         as_of: AsOf = None,
         as_of_epoch: int | None = None,
-        policy: str = Policy.STRICT,
+        policy: str | None = None,
     ) -> DatasourceSchema:
         """The merge of the schemas of a datasource's segments, with where each column is from.
 
-        For repeated questions there is the same on a cache.
+        For repeated questions there is the same on a cache. Without a policy it goes by that of the
+        datasource's contract, or is strict.
         """
         condition = of_datasource(datasource, self._opened.segment_buckets)
         version = self._store.version_as_of(as_of, as_of_epoch)
-        found = self._combined(version, policy, condition)
+        found = self._combined(version, self._policy(policy, datasource, version), condition)
         if not found:
             raise NotInSnapshot(
                 f"Datasource {datasource} has no segments at version {version}.",
@@ -207,6 +210,12 @@ class Inquiry(Frames):
         name, number = named
         found = stored_name(self._store, check_name(name), at).version(number)
         return self.schema(found.version.fingerprint, at)
+
+    def _policy(self, given: str | None, datasource: str, version: int) -> Policy:
+        """The policy that a caller gives, or else the one of the datasource's contract."""
+        if given is None:
+            given = read_policy(self._store, self._opened.segment_buckets, datasource, version)
+        return chosen(Policy, "policy", Policy.STRICT if given is None else given)
 
     def _combined(
         self, version: int, policy: str, segments: str = "true"

@@ -11,6 +11,7 @@ from typing import Any
 from catalog.contracts.limits import LIMITS
 from catalog.errors import InvalidInput
 from catalog.evolution.compatibility import Change, Kind, Mode, compatibility
+from catalog.evolution.merge import Policy
 from catalog.model import check_positive
 from catalog.schema import Schema
 from catalog.schema.names import shown
@@ -45,6 +46,8 @@ class Contract:
         max_rows: of one segment.
         max_bytes: of one segment.
         max_columns: at the top of a segment's schema.
+        policy: "strict", "widest" or "latest": what becomes of columns whose types have no common
+            one where the datasource is read and the reader does not say, see `merge`.
     """
 
     schema: Schema | None = None
@@ -53,6 +56,7 @@ class Contract:
     max_rows: int | None = None
     max_bytes: int | None = None
     max_columns: int | None = None
+    policy: str | None = None
 
     def __post_init__(self) -> None:
         if self.schema is not None:
@@ -64,6 +68,8 @@ class Contract:
         for name in LIMITS:
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name))
+        if self.policy is not None:
+            object.__setattr__(self, "policy", chosen(Policy, "policy", self.policy))
         object.__setattr__(self, "enforcement", enforcement)
         object.__setattr__(self, "mode", Mode(self.mode))
         if self.schema is None and (
@@ -75,10 +81,10 @@ class Contract:
                 enforcement=self.enforcement,
                 mode=self.mode,
             )
-        if self.schema is None and not self.limits:
+        if self.schema is None and not self.limits and self.policy is None:
             raise InvalidInput(
-                "The contract says nothing: give it a schema or a limit. To have none, call "
-                "remove_contract."
+                "The contract says nothing: give it a schema, a limit or a policy. To have none, "
+                "call remove_contract."
             )
 
     @property
@@ -104,6 +110,8 @@ class Contract:
                 "enforcement": self.enforcement,
                 "fingerprint": self.fingerprint,
                 "mode": self.mode,
+                # Left out where it is not given: earlier texts have none.
+                **({} if self.policy is None else {"policy": self.policy}),
                 **self.limits,
             },
             sort_keys=True,

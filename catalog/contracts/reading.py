@@ -59,6 +59,16 @@ def read_datasources(
     return [*{**absent, **{row.datasource: row for row in found}}.values()]
 
 
+def read_policy(store: Store, buckets: int, datasource: str, version: int) -> str | None:
+    """The merge policy in a datasource's contract at a version, if it says one."""
+    found = store.session.sql(
+        f"SELECT get_json_object(payload, '$.policy') AS policy FROM {store.pinned(version)} "
+        f"WHERE kind = 'datasource' AND bucket = {bucket_of(datasource, buckets)} "
+        f"AND key = {literal(datasource)}"
+    ).collect()
+    return found[0]["policy"] if found else None
+
+
 def read_terms(store: Store, version: int, buckets: Iterable[int]) -> dict[str, Terms]:
     """The terms of all datasources in some buckets that have any at a version."""
     homes = ", ".join(map(str, sorted(set(buckets))))

@@ -6,7 +6,8 @@ from catalog.table.view import COMMIT, View
 
 _LIMIT = "STRUCT<most: BIGINT, table: STRING>"
 _TERMS = (
-    "from_json(payload, 'enforcement STRING, mode STRING, max_rows BIGINT, max_bytes BIGINT, "
+    "from_json(payload, 'enforcement STRING, mode STRING, policy STRING, max_rows BIGINT, "
+    "max_bytes BIGINT, "
     f"max_columns BIGINT, tables STRUCT<max_rows: {_LIMIT}, max_bytes: {_LIMIT}, "
     f"max_columns: {_LIMIT}>')"
 )
@@ -17,7 +18,8 @@ CONTRACT_VIEWS = (
         "contracts",
         "What the segments of datasources must be like, one row for each datasource that has a "
         "contract or is limited by tables",
-        "SELECT key AS datasource, c.enforcement, c.mode, fingerprint, c.max_rows, c.max_bytes, "
+        "SELECT key AS datasource, c.enforcement, c.mode, c.policy, fingerprint, c.max_rows, "
+        "c.max_bytes, "
         "c.max_columns, c.tables.max_rows.most AS table_max_rows, "
         "c.tables.max_bytes.most AS table_max_bytes, "
         "c.tables.max_columns.most AS table_max_columns, "
@@ -30,6 +32,8 @@ CONTRACT_VIEWS = (
             "enforcement": "none, warn, subset or strict: how schemas are compared with the "
             "contract's; null if there is no contract and only tables give limits",
             "mode": "none, backward, forward or full: who must be able to read whose data",
+            "policy": "strict, widest or latest: how schemas are merged for readers who do not "
+            "say; null if the contract does not either",
             "fingerprint": "Fingerprint of the contract's schema, if it has one",
             "max_rows": "Most rows of a segment by the contract; null without a limit",
             "max_bytes": "Most bytes of a segment by the contract; null without a limit",

@@ -104,6 +104,7 @@ TYPES = {
     "shared": "BOOLEAN",
     "waiting": "BIGINT",
     "enforcement": "STRING",
+    "policy": "STRING",
     "max_rows": "BIGINT",
     "max_bytes": "BIGINT",
     "max_columns": "BIGINT",

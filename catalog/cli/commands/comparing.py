@@ -76,8 +76,8 @@ def _columns_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--policy",
         choices=[str(policy) for policy in Policy],
-        default="strict",
-        help="the type of a column whose types have no common one: the first, string, the latest",
+        help="the type of a column whose types have no common one: the first, string, the latest "
+        "(default: what the contract says, or strict)",
     )
     add_as_of(parser)
 

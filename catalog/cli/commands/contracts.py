@@ -13,6 +13,7 @@ from catalog.cli.offences import shown_offences
 from catalog.cli.options import add_as_of, add_limit, positive
 from catalog.contracts.keeper import ContractResult
 from catalog.contracts.model import MODES, Contract, Enforcement
+from catalog.evolution.merge import Policy
 from catalog.schema import Schema
 
 _DATASOURCE = "name of the datasource"
@@ -55,6 +56,11 @@ def _set_arguments(parser: ArgumentParser) -> None:
         default="none",
         help="who must be able to read whose data (default %(default)s)",
     )
+    parser.add_argument(
+        "--policy",
+        choices=[policy.value for policy in Policy],
+        help="what becomes of columns whose types have no common one, where a reader does not say",
+    )
     for name in ("rows", "bytes", "columns"):
         parser.add_argument(
             f"--max-{name}", type=positive, metavar="N", help=f"most {name} of one segment"
@@ -74,6 +80,7 @@ def _set(work: Work) -> Answer:
         max_rows=arguments.max_rows,
         max_bytes=arguments.max_bytes,
         max_columns=arguments.max_columns,
+        policy=arguments.policy,
     )
     result = work.catalog.set_contract(
         arguments.datasource,
@@ -147,6 +154,7 @@ def shown_contract(datasource: str, contract: Contract | None) -> Answer:
             "contract": True,
             "enforcement": str(contract.enforcement),
             "mode": str(contract.mode),
+            "policy": None if contract.policy is None else str(contract.policy),
             "max_rows": contract.max_rows,
             "max_bytes": contract.max_bytes,
             "max_columns": contract.max_columns,

@@ -55,6 +55,7 @@ def test_a_contract_shows_all_that_it_says() -> None:
         "contract": True,
         "enforcement": "subset",
         "mode": "forward",
+        "policy": None,
         "max_rows": 5,
         "max_bytes": None,
         "max_columns": None,

@@ -182,4 +182,9 @@ def test_terms_are_one_text_for_one_contract_and_read_back() -> None:
     assert Contract.of_payload(limits.payload(), lambda _: Schema.of(BASE)) == limits
     assert len({one.payload(), limits.payload(), Contract(max_bytes=7).payload()}) == 3
     assert json.loads(limits.payload())["fingerprint"] is None
+    merged = Contract(policy="widest")
+    assert "policy" not in json.loads(limits.payload())
+    assert Contract.of_payload(merged.payload(), lambda _: Schema.of(BASE)) == merged
+    with pytest.raises(InvalidInput, match="policy must be"):
+        Contract(policy="newest")
     assert (one.refuses, limits.refuses) == (True, False)
