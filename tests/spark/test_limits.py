@@ -85,7 +85,7 @@ def test_limits_of_tables_are_kept_by_every_way_in(spark: SparkSession, catalog:
     catalog.remove("database/sales", cascade=True)
     assert set(terms(catalog)) == {"new"}
     assert catalog.publish([segment("orders/9", rows=99)]).inserted == 1
-    assert catalog.verify(since=0).ok
+    assert catalog.verify().ok
     # What somebody leaves behind by hand is found.
     spark.sql(
         f"UPDATE {catalog._store.relation} SET payload = "
@@ -134,7 +134,7 @@ def test_operations_change_limits_and_are_checked_by_them(catalog: Catalog) -> N
     gone.publish()
     assert terms(catalog) == {}
     assert catalog.publish([segment("orders/5", rows=99)]).inserted == 1
-    assert catalog.verify(since=0).ok
+    assert catalog.verify().ok
 
 
 def test_a_table_names_a_schema_that_is_registered(catalog: Catalog) -> None:
@@ -144,7 +144,7 @@ def test_a_table_names_a_schema_that_is_registered(catalog: Catalog) -> None:
     assert (error.values["rule"], error.values["key"]) == ("reference", TABLE)
     catalog.put(table())
     catalog.declare(TYPES)
-    catalog.register_schema("orders", "a INT")
+    catalog.register("orders", "a INT")
     for body in ({"schema": "nowhere"}, {"schema": "orders", "schema_version": 2}):
         error = refusal(catalog, RuleViolation, lambda body=body: catalog.put(table(**body)))  # type: ignore[misc]
         assert error.values["rule"] == "reference"
@@ -156,4 +156,4 @@ def test_a_table_names_a_schema_that_is_registered(catalog: Catalog) -> None:
         [table(schema="orders"), table(None, "table/sales/b", schema="orders", schema_version=1)]
     )
     assert catalog.get(TABLE).body == {"schema": "orders"}
-    assert catalog.verify(since=0).ok
+    assert catalog.verify().ok
