@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from catalog import Catalog, Contract, Object
 from catalog.errors import ClaimConflict, ContractViolation, RuleViolation
 from catalog.objects.platform import PLATFORM
-from tests.spark.operating import refusal, staged
+from tests.spark.operating import ids, ready, refusal, staged
 from tests.unit.builders import segment
 
 TYPES = [each for each in PLATFORM if each.name in ("database", "table")]
@@ -135,6 +136,21 @@ def test_operations_change_limits_and_are_checked_by_them(catalog: Catalog) -> N
     assert terms(catalog) == {}
     assert catalog.publish([segment("orders/5", rows=99)]).inserted == 1
     assert catalog.verify().ok
+
+
+@pytest.mark.stress
+def test_a_type_is_not_declared_under_tables_that_wait_for_their_epochs(catalog: Catalog) -> None:
+    catalog.put([DATABASE, table()])
+    ready(catalog, 5, put=[table({"max_rows": 5})])
+    # What comes after it was staged without limits.
+    ready(catalog, 6, publish=[segment("orders/1", rows=9)])
+    error = refusal(catalog, ClaimConflict, lambda: catalog.declare(TYPES))
+    assert error.values["keys"] == ("orders",)
+    catalog.advance(6)
+    assert ids(catalog) == {"orders/1"}
+    catalog.declare(TYPES)
+    assert terms(catalog) == {"orders": (None, 5, [TABLE])}
+    assert catalog.verify(since=0).ok
 
 
 def test_a_table_names_a_schema_that_is_registered(catalog: Catalog) -> None:
