@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
@@ -12,7 +11,6 @@ from pyspark.sql import functions as F
 from catalog.contracts.checking import Group
 from catalog.contracts.terms import NO_TERMS, Terms
 from catalog.errors import UnknownSchema
-from catalog.model import from_micros
 from catalog.schema import Schema
 from catalog.schema.stored import read_stored
 from catalog.table.layout import bucket_of
@@ -22,10 +20,7 @@ from catalog.table.store import Store
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-DATASOURCE_COLUMNS = (
-    "key, bucket, commit_id, digest, payload, fingerprint, "
-    "unix_micros(changed_at) AS changed, changed_by"
-)
+DATASOURCE_COLUMNS = "key, bucket, commit_id, digest, payload, fingerprint"
 # What a group of segments is counted by; the limits are those of their datasource.
 _GROUPED = {
     "segments": "count(*)",
@@ -46,8 +41,6 @@ class DatasourceRow:
     bucket: int
     commit_id: str | None = None
     terms: Terms = NO_TERMS
-    changed_at: datetime | None = None
-    changed_by: str = ""
 
 
 def read_datasource(store: Store, buckets: int, datasource: str, version: int) -> DatasourceRow:
@@ -98,8 +91,6 @@ def datasource_rows(
             row["bucket"],
             row["commit_id"],
             Terms.stored(row["digest"], row["payload"], schemas.__getitem__),
-            from_micros(row["changed"]),
-            row["changed_by"],
         )
         for row in given
     ]
