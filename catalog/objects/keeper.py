@@ -7,12 +7,19 @@ from functools import partial
 
 from catalog.contracts.rows import write_limits
 from catalog.objects.declared import Types
+from catalog.objects.limits import limits_of, tables_declared
 from catalog.objects.reading import Objects, all_objects, staged_objects
 from catalog.objects.schemas import check_schemas
 from catalog.objects.state import Locks, difference
 from catalog.objects.works import Outcome, Work
 from catalog.operations.committing import Committed, Committer, Request, Settled
-from catalog.operations.objects import check_in_order, identity, in_order, write_objects
+from catalog.operations.objects import (
+    after,
+    check_in_order,
+    identity,
+    in_order,
+    write_objects,
+)
 from catalog.operations.reading import Standing, claimed, standing_claims
 from catalog.operations.rows import OBJECT_BUCKET
 from catalog.operations.rowset import RowSet
@@ -109,9 +116,22 @@ class Keeper:
         check_schemas(self._store, objects.version, objects.nodes, outcome.nodes)
         # Without types there are no rules, and claims alone keep what is ready applicable.
         if objects.ready and Types.among(outcome.nodes):
-            staged = staged_objects(self._store, objects.version)
-            check_in_order(outcome.nodes, staged, in_order(objects.ready))
+            self._check_ready(objects, outcome)
         return standing
+
+    def _check_ready(self, objects: Objects, outcome: Outcome) -> None:
+        ready = in_order(objects.ready)
+        staged = staged_objects(self._store, objects.version)
+        check_in_order(outcome.nodes, staged, ready)
+        if tables_declared(objects.nodes):
+            return
+        # Tables that wait for their epochs begin to count, if only then. What was staged behind
+        # them was checked without.
+        limited = limits_of(after(outcome.nodes, staged, ready)).keys()
+        hidden = frozenset(limited - outcome.locks.datasources)
+        claims = self._claims(Locks(frozenset(), frozenset(), hidden), objects.version).claims
+        if claims:
+            raise claimed(claims)
 
     def _claims(self, needed: Locks, version: int) -> Standing:
         keys = [(_OBJECT, OBJECT_BUCKET, key) for key in sorted(needed.exclusive | needed.held)]

@@ -20,9 +20,14 @@ def given_limits(found: Named, datasource: str | None) -> dict[str, int]:
     return limits_in(found.body.get("limits"))
 
 
+def tables_declared(nodes: Mapping[str, Node]) -> bool:
+    """Whether the type of tables is declared; free in form, they give no limits."""
+    return _DECLARATION in nodes
+
+
 def limits_of(nodes: Mapping[str, Node]) -> dict[str, TableLimits]:
-    """The limits of each datasource that has any: only tables of a declared type give some."""
-    if _DECLARATION not in nodes:
+    """The limits of each datasource that has any."""
+    if not tables_declared(nodes):
         return {}
     given: defaultdict[str, list[tuple[str, Mapping[str, int]]]] = defaultdict(list)
     for key, node in nodes.items():

@@ -259,7 +259,7 @@ class _Work:
                 rows.reads(Kind.DATASOURCE, [bucket], name, name)
         terms = {name: row.terms for name, row in stated.rows.items() if name in held}
         coming = terms_to_come(
-            self._store, known.version, terms, stated.claims, known.undecided, held
+            self._store, known.version, rows, terms, stated.claims, known.undecided, held
         )
         offences = segments.offences(coming)
         if refused := refused_only(offences):

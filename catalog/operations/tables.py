@@ -8,6 +8,7 @@ from catalog.contracts.checking import offences_of, refused_only, violation
 from catalog.contracts.limits import TableLimits
 from catalog.contracts.reading import group_segments, read_datasources, schemas_of
 from catalog.contracts.terms import NO_TERMS, Terms
+from catalog.model import Kind
 from catalog.objects.limits import changed_limits, limits_of
 from catalog.objects.model import Node
 from catalog.objects.reading import StagedObject, all_objects, staged_objects
@@ -15,6 +16,7 @@ from catalog.objects.schemas import check_schemas
 from catalog.operations.locking import StagedClaim
 from catalog.operations.objects import after, in_order
 from catalog.operations.rows import Action, OperationRow, OperationState
+from catalog.operations.rowset import RowSet
 from catalog.table.layout import bucket_of
 from catalog.table.location import literal
 from catalog.table.store import Store
@@ -66,6 +68,7 @@ def _check_segments(
 def terms_to_come(
     store: Store,
     version: int,
+    rows: RowSet,
     terms: Mapping[str, Terms],
     claims: Iterable[StagedClaim],
     undecided: Mapping[str, OperationRow],
@@ -74,7 +77,7 @@ def terms_to_come(
     """The terms of datasources once the operations that wait for their epochs have been applied.
 
     `terms` are those of now. A part that is staged comes after what is ready, and is checked only
-    once.
+    once. The guard is expected: nobody may declare the type of tables meanwhile.
     """
     ready = {each.id for each in undecided.values() if each.state is OperationState.READY}
     moving = {
@@ -83,6 +86,8 @@ def terms_to_come(
     if not moving & set(wanted):
         return dict(terms)
     objects = all_objects(store, version)
+    if not any(row["kind"] == Kind.GUARD for row in rows.rows):
+        rows.guard(objects.guard, change=False)
     staged = staged_objects(store, version)
     limits = limits_of(after(objects.nodes, staged, in_order(objects.ready)))
     later = {

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from catalog import Catalog, Contract, Object
 from catalog.errors import ClaimConflict, ContractViolation, RuleViolation
 from catalog.objects.platform import PLATFORM
-from tests.spark.operating import refusal, staged
+from tests.spark.operating import ids, ready, refusal, staged
 from tests.unit.builders import segment
 
 TYPES = [each for each in PLATFORM if each.name in ("database", "table")]
@@ -85,7 +86,7 @@ def test_limits_of_tables_are_kept_by_every_way_in(spark: SparkSession, catalog:
     catalog.remove("database/sales", cascade=True)
     assert set(terms(catalog)) == {"new"}
     assert catalog.publish([segment("orders/9", rows=99)]).inserted == 1
-    assert catalog.verify(since=0).ok
+    assert catalog.verify().ok
     # What somebody leaves behind by hand is found.
     spark.sql(
         f"UPDATE {catalog._store.relation} SET payload = "
@@ -134,6 +135,21 @@ def test_operations_change_limits_and_are_checked_by_them(catalog: Catalog) -> N
     gone.publish()
     assert terms(catalog) == {}
     assert catalog.publish([segment("orders/5", rows=99)]).inserted == 1
+    assert catalog.verify().ok
+
+
+@pytest.mark.stress
+def test_a_type_is_not_declared_under_tables_that_wait_for_their_epochs(catalog: Catalog) -> None:
+    catalog.put([DATABASE, table()])
+    ready(catalog, 5, put=[table({"max_rows": 5})])
+    # What comes after it was staged without limits.
+    ready(catalog, 6, publish=[segment("orders/1", rows=9)])
+    error = refusal(catalog, ClaimConflict, lambda: catalog.declare(TYPES))
+    assert error.values["keys"] == ("orders",)
+    catalog.advance(6)
+    assert ids(catalog) == {"orders/1"}
+    catalog.declare(TYPES)
+    assert terms(catalog) == {"orders": (None, 5, [TABLE])}
     assert catalog.verify(since=0).ok
 
 
@@ -144,7 +160,7 @@ def test_a_table_names_a_schema_that_is_registered(catalog: Catalog) -> None:
     assert (error.values["rule"], error.values["key"]) == ("reference", TABLE)
     catalog.put(table())
     catalog.declare(TYPES)
-    catalog.register_schema("orders", "a INT")
+    catalog.register("orders", "a INT")
     for body in ({"schema": "nowhere"}, {"schema": "orders", "schema_version": 2}):
         error = refusal(catalog, RuleViolation, lambda body=body: catalog.put(table(**body)))  # type: ignore[misc]
         assert error.values["rule"] == "reference"
@@ -156,4 +172,4 @@ def test_a_table_names_a_schema_that_is_registered(catalog: Catalog) -> None:
         [table(schema="orders"), table(None, "table/sales/b", schema="orders", schema_version=1)]
     )
     assert catalog.get(TABLE).body == {"schema": "orders"}
-    assert catalog.verify(since=0).ok
+    assert catalog.verify().ok

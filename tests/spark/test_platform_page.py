@@ -25,7 +25,7 @@ def test_the_python_on_objects_runs_in_order_and_so_does_its_query(
 ) -> None:
     pattern = r"<!-- tested -->\n```python\n(.+?)^```$"
     blocks = re.findall(pattern, SECTION, re.DOTALL | re.MULTILINE)
-    assert len(blocks) == SECTION.count("```python\n") == 5
+    assert len(blocks) == SECTION.count("```python\n") == 7
     names: dict[str, Any] = {"catalog": catalog}
     for number, code in enumerate(blocks, 1):
         exec(compile(code, f"{PAGE.name}, objects, block {number}", "exec"), names)
