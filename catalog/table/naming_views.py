@@ -68,5 +68,6 @@ NAMING_VIEWS = (
             "registered_by": "Who registered it",
             "commit_id": COMMIT,
         },
+        types={"base": "INT"},
     ),
 )

@@ -10,6 +10,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from catalog.contracts.model import Contract
+from catalog.contracts.terms import Terms
 from catalog.evolution.compatibility import Mode
 from catalog.named.model import Dropped, Head, Reason, Version
 from catalog.objects.model import Node, digest_of
@@ -102,6 +104,13 @@ def stable(epoch: int) -> Row:
 def setting(name: str, value: Any) -> Row:
     """A stored setting."""
     return {"kind": "setting", "bucket": 0, "key": name, "payload": json.dumps(value)}
+
+
+def datasource(name: str, contract: Contract, buckets: int = DEFAULT_SEGMENT_BUCKETS) -> Row:
+    """The row of a datasource that has a contract and no segments."""
+    terms = Terms.of(contract)
+    row = {"kind": "datasource", "bucket": bucket_of(name, buckets), "key": name}
+    return {**row, "digest": terms.digest, "payload": terms.payload()}
 
 
 def stored(

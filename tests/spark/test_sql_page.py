@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from catalog import Catalog, Segment
+from catalog import Catalog, Contract, Segment
 from catalog.schema import Schema
 from catalog.table.audit_views import CHANGES
 from catalog.table.dictionary import RELATIONS, dictionary, entities, rewritten
@@ -133,6 +133,7 @@ def prepare(spark: SparkSession, location: str) -> None:
         *prepared.named("order", *map(fingerprint, (ORDER, NOTED, ROUGH)), breaking=3),
         *prepared.named("click", fingerprint(CLICK)),
         prepared.setting("cleanup.grace", "7d"),
+        prepared.datasource("empty", Contract(max_rows=5)),
     )
 
 
@@ -407,7 +408,7 @@ def test_queries_on_tidying_find_what_is_in_the_way(page: Filled) -> None:
         )
     ]
     title = next(each for each in QUERIES if each.startswith("Rules of"))
-    (rule,) = page.run(title)
+    _, rule = page.run(title)
     assert rule[:6] == ("retention/datasource/orders", 90.0, None, 0, "drop", 4)
     still = page.run("Datasources in which nothing has changed for two weeks")
     assert [row[0] for row in still] == ["clicks", "drops", "o'brien", "returns"]
