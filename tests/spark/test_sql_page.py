@@ -133,7 +133,7 @@ def prepare(spark: SparkSession, location: str) -> None:
         *prepared.named("order", *map(fingerprint, (ORDER, NOTED, ROUGH)), breaking=3),
         *prepared.named("click", fingerprint(CLICK)),
         prepared.setting("cleanup.grace", "7d"),
-        prepared.datasource("empty", Contract(max_rows=5)),
+        prepared.datasource("clicks", Contract(max_rows=1_000_000)),
     )
 
 
