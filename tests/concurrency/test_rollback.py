@@ -65,7 +65,7 @@ def test_a_schema_that_is_retired_meanwhile_is_carried(free: Open, gate: Gate) -
     gate.open()
     assert rollback.result.rows > 0
     assert ids(other) == {"orders/1", "orders/2"}
-    assert other.schema_of("orders/2").ddl == "b INT"
+    assert other.cache().schema_of("orders/2").ddl == "b INT"
     assert_promises(other)
 
 

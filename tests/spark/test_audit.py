@@ -17,7 +17,7 @@ from catalog.audit.roller import Gap
 from catalog.errors import InvalidInput, ReadOnly, VersionNotFound
 from catalog.waiting import Surroundings
 from tests.concurrency.gates import Gate, Side, assert_promises
-from tests.spark.test_publish import _Together
+from tests.spark.together import Together
 from tests.unit.builders import segment
 
 Open = Callable[..., Catalog]
@@ -120,7 +120,7 @@ def test_a_group_commit_shows_every_caller_and_each_key_its_own(
     spark: SparkSession, catalog: Catalog
 ) -> None:
     catalog.publish([segment("orders/0")])
-    _Together(catalog).publish(
+    Together(catalog).publish(
         [[segment(f"orders/{n}"), segment(f"other/{n}", f"c{n} INT")] for n in range(1, 4)]
     )
     (commit,) = catalog.history(1).collect()

@@ -173,7 +173,7 @@ def test_a_backup_that_is_not_whole_is_refused_and_nothing_is_created(
     ]
     for name, change, kind, told in cases:
         path = with_files(source, tmp_path / f"broken-{name}", change)
-        with pytest.raises(kind, match=told):
+        with pytest.raises(kind, match=told or None):
             Catalog.restore(spark, path, where)
         assert not Path(where).exists(), name
     with pytest.raises(BackupNotFound):
