@@ -65,7 +65,6 @@ SCHEMA = [
 ]
 
 
-@pytest.mark.connect
 def test_the_lives_of_a_segment_an_object_and_a_schema_outlast_the_log(
     open_catalog: Open, spark: SparkSession
 ) -> None:
@@ -261,7 +260,6 @@ def test_a_catalog_that_is_only_read_tells_its_history_and_does_not_roll(
         reader.roll_audit()
 
 
-@pytest.mark.connect
 def test_in_a_metastore_the_view_of_changes_goes_on_where_the_audit_ends(
     spark: SparkSession, schema_name: str
 ) -> None:

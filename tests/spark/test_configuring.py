@@ -22,7 +22,6 @@ Open = Callable[..., Catalog]
 DAY = timedelta(days=1)
 
 
-@pytest.mark.connect
 def test_a_stored_setting_is_what_verbs_take_for_granted(
     spark: SparkSession, open_catalog: Open
 ) -> None:

@@ -143,7 +143,6 @@ def test_a_catalog_without_contracts_never_looks_for_any(
     assert (row["digest"], row["payload"]) == (None, None)
 
 
-@pytest.mark.connect
 def test_files_and_backfills_put_aside_what_breaks_the_contract_and_go_on(
     catalog: Catalog, tmp_path: Path
 ) -> None:
@@ -200,6 +199,7 @@ def test_parts_are_checked_when_they_are_staged_and_keep_the_contract_as_it_is(
     assert catalog.verify(since=0).ok
 
 
+@pytest.mark.stress
 def test_a_clean_up_keeps_the_schema_of_a_contract_and_a_lost_row_is_no_contract(
     spark: SparkSession, catalog: Catalog
 ) -> None:

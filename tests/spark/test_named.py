@@ -165,6 +165,7 @@ def test_what_cannot_be_registered_or_found_is_told_and_changes_nothing(catalog:
         assert refusal(catalog, kind, attempt, what).values == values, what  # type: ignore[arg-type]
 
 
+@pytest.mark.stress
 def test_data_is_read_in_a_version_of_a_named_schema(
     spark: SparkSession, catalog: Catalog, tmp_path: Any
 ) -> None:
@@ -199,6 +200,7 @@ def test_the_section_on_named_schemas_says_what_happens(catalog: Catalog) -> Non
         exec(compile(block, f"schemas.md, named schemas, block {number}", "exec"), names)
 
 
+@pytest.mark.stress
 def test_verify_finds_versions_that_are_missing_changed_or_contradicted(
     spark: SparkSession, catalog: Catalog, location: str
 ) -> None:

@@ -188,7 +188,6 @@ class Killed(BaseException):
     """The process was killed here."""
 
 
-@pytest.mark.connect
 def test_archived_data_is_copied_listed_and_only_then_dropped(
     spark: SparkSession, open_catalog: Callable[..., Catalog], tmp_path: Path
 ) -> None:

@@ -33,7 +33,6 @@ def counted(report: Any) -> dict[str, tuple[int, int, int]]:
     return {each.kind: (each.inserted, each.updated, each.deleted) for each in report.changes}
 
 
-@pytest.mark.connect
 @pytest.mark.parametrize("there_and_back", [False, pytest.param(True, marks=pytest.mark.stress)])
 def test_contents_go_back_and_everything_else_goes_on(
     catalog: Catalog, tmp_path: Path, there_and_back: bool
@@ -107,6 +106,7 @@ def test_contents_go_back_and_everything_else_goes_on(
     assert verified.ok, verified
 
 
+@pytest.mark.stress
 def test_what_cannot_go_back_is_refused_and_writes_nothing(
     catalog: Catalog, open_catalog: Open, tmp_path: Path
 ) -> None:

@@ -93,6 +93,7 @@ def test_a_task_runs_its_steps_and_its_row_tells_of_them(
     assert catalog.run_task(own(), {"n": 1}).id != task.id
 
 
+@pytest.mark.stress
 def test_a_task_that_fails_rests_and_goes_on_where_it_stood(catalog: Catalog) -> None:
     ran: list[str] = []
 

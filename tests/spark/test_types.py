@@ -44,6 +44,7 @@ def test_every_change_that_breaks_a_rule_is_refused_by_its_name_and_writes_nothi
     assert_promises(catalog)
 
 
+@pytest.mark.stress
 def test_objects_are_ensured_renamed_listed_below_their_parents_and_removed_with_all_below(
     spark: SparkSession, catalog: Catalog
 ) -> None:

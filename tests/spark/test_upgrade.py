@@ -131,6 +131,7 @@ NOT_THERE = {
 }
 
 
+@pytest.mark.stress
 def test_a_catalog_of_layout_1_is_upgraded_and_then_holds_operations(
     spark: SparkSession, first: Catalog, location: str, open_catalog: Callable[..., Catalog]
 ) -> None:
