@@ -65,6 +65,7 @@ SCHEMA = [
 ]
 
 
+@pytest.mark.stress
 def test_the_lives_of_a_segment_an_object_and_a_schema_outlast_the_log(
     open_catalog: Open, spark: SparkSession
 ) -> None:
@@ -210,6 +211,7 @@ def test_two_that_roll_at_once_keep_each_version_once(
     assert_promises(catalog)
 
 
+@pytest.mark.stress
 def test_what_is_rolled_too_late_is_told_as_a_gap(spark: SparkSession, open_catalog: Open) -> None:
     catalog = open_catalog()
     log = Path(f"{catalog.location}/entries/_delta_log")

@@ -137,6 +137,7 @@ def test_what_is_pending_on_a_key_is_published_whole_and_never_out_of_order(
     assert_promises(catalog)
 
 
+@pytest.mark.stress
 def test_steps_lead_where_one_jump_leads_and_only_they_show_what_comes_and_goes(
     spark: SparkSession, open_catalog: Open, location: str, tmp_path: Path
 ) -> None:

@@ -97,6 +97,7 @@ def test_limits_of_tables_are_kept_by_every_way_in(spark: SparkSession, catalog:
     assert broken == ["a datasource does not have the limits that its tables give"]
 
 
+@pytest.mark.stress
 def test_operations_change_limits_and_are_checked_by_them(catalog: Catalog) -> None:
     catalog.declare(TYPES)
     catalog.put([DATABASE, table({"max_rows": 10})])

@@ -413,6 +413,7 @@ def staging_attempts(rival: Operation) -> Attempts:
     }
 
 
+@pytest.mark.stress
 def test_whoever_meets_a_claim_is_told_the_holder_and_all_is_free_after_an_abort(
     spark: SparkSession, catalog: Catalog, tmp_path: Path
 ) -> None:
@@ -560,6 +561,7 @@ CONTRADICTIONS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.stress
 def test_parts_that_contradict_each_other_are_refused_and_others_are_united(
     spark: SparkSession, catalog: Catalog
 ) -> None:
