@@ -47,6 +47,11 @@ class Commit:
         """Who it was for; none if that is not said."""
         return None if self.callers is None else [caller[0] for caller in self.callers]
 
+    @property
+    def caller_rows(self) -> list[CallerRow] | None:
+        """The callers for a frame: Spark Connect takes lists only."""
+        return None if self.callers is None else list(self.callers)
+
     def row(self) -> tuple[object, ...]:
         """The values in the order of `COMMIT_DDL`."""
         return (

@@ -140,7 +140,7 @@ class Roller:
                 "timestamp": commit.timestamp,
                 "commit_id": commit.commit_id,
                 "verb": commit.verb,
-                "callers": commit.callers,
+                "callers": commit.caller_rows,
             }
             for version, commit in sorted(self._commits.items())
             if first <= version <= last

@@ -41,9 +41,8 @@ def changes_of(
 ) -> DataFrame:
     """What some versions changed, as rows of the audit table."""
     session = log.session
-    known = session.createDataFrame(
-        [(c.version, c.timestamp, c.commit_id, c.verb, c.callers) for c in commits], _COMMITS_DDL
-    )
+    rows = [(c.version, c.timestamp, c.commit_id, c.verb, c.caller_rows) for c in commits]
+    known = session.createDataFrame(rows, _COMMITS_DDL)
     changed = session.sql(folded(session, feed(log.entries.location, first, last)))
     joined = changed.drop("timestamp", "commit_id").join(F.broadcast(known), "version")
     values = {**_VALUES, "table_id": literal(table_id)}
