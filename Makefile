@@ -63,7 +63,7 @@ connect: $(READY)  ## a representative part of them on Spark Connect
 	STRATA_TEST_CONNECT=1 $(PYTEST) tests/spark -m 'connect and not stress'
 
 benchsample: $(READY)  ## some benchmarks once, tiny, to prove that they run
-	$(BIN)/python -m tests.benchmarks --scale short --only one poll lookups
+	$(BIN)/python -m tests.benchmarks --scale short --only one lookups
 
 benchshort: $(PEERS)  ## every benchmark once, tiny, to prove that it runs
 	$(BIN)/python -m tests.benchmarks --scale short

@@ -55,6 +55,7 @@ def test_what_others_write_meanwhile_is_seen_or_stays(free: Open, gate: Gate, wh
     assert_promises(other)
 
 
+@pytest.mark.stress
 def test_a_schema_that_is_retired_meanwhile_is_carried(free: Open, gate: Gate) -> None:
     other = free()
     then = ground(other)

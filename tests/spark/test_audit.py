@@ -156,6 +156,7 @@ class Crash(BaseException):
     """Ends a process at a point, as far as the table can tell."""
 
 
+@pytest.mark.stress
 @pytest.mark.exact
 def test_a_roll_that_is_stopped_anywhere_is_simply_run_again(
     spark: SparkSession, open_catalog: Open, monkeypatch: pytest.MonkeyPatch

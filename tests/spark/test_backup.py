@@ -142,6 +142,7 @@ def without_manifest(backup: Path) -> None:
     shutil.rmtree(backup / "backup_manifest")
 
 
+@pytest.mark.stress
 def test_a_backup_that_is_not_whole_is_refused_and_nothing_is_created(
     spark: SparkSession, catalog: Catalog, tmp_path: Path
 ) -> None:

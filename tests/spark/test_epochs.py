@@ -285,6 +285,7 @@ def test_what_is_created_and_dropped_within_a_step_leaves_no_trace(catalog: Cata
     assert_promises(catalog)
 
 
+@pytest.mark.stress
 def test_a_datasource_takes_no_data_while_its_table_is_staged_and_keeps_it_while_data_is(
     catalog: Catalog,
 ) -> None:

@@ -108,7 +108,6 @@ def test_text_gives_what_a_cast_gives(spark: SparkSession, tmp_path: Path) -> No
     assert_df_equality(done, wanted, ignore_row_order=True, ignore_nullable=True)
 
 
-@pytest.mark.connect
 def test_columns_come_go_and_move_at_every_depth(spark: SparkSession) -> None:
     data = spark.sql(
         "SELECT 1 AS a, named_struct('x', 1, 'y', 'p') AS s, "

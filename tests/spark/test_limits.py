@@ -154,6 +154,7 @@ def test_a_type_is_not_declared_under_tables_that_wait_for_their_epochs(catalog:
     assert catalog.verify(since=0).ok
 
 
+@pytest.mark.stress
 def test_a_table_names_a_schema_that_is_registered(catalog: Catalog) -> None:
     free = table(schema="nowhere", schema_version=7)
     catalog.put([DATABASE, free])  # free in form

@@ -137,7 +137,6 @@ def test_a_cache_that_is_behind_polls_for_what_others_completed(
 # --- realtime ------------------------------------------------------------------------------------
 
 
-@pytest.mark.connect
 def test_an_announced_segment_is_known_until_it_is_published(catalog: Catalog) -> None:
     catalog.publish([segment("orders/1", "a INT")])
     cache = catalog.cache(realtime=True)

@@ -71,6 +71,7 @@ def test_compaction_sorts_by_key_so_that_a_publish_reads_few_files(
     assert_promises(catalog)
 
 
+@pytest.mark.stress
 def test_a_poller_within_the_retention_follows_and_one_beyond_it_loads_anew(
     catalog: Catalog,
 ) -> None:

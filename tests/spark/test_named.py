@@ -25,7 +25,6 @@ from tests.spark.operating import refusal
 NOW = timedelta(0)
 
 
-@pytest.mark.connect
 def test_a_name_lives_through_versions_merges_refusals_and_force(catalog: Catalog) -> None:
     first = catalog.register("orders", "id BIGINT, amount INT", actor="ann", note="first")
     assert (first.version, first.compatible, first.repeated) == (1, True, False)

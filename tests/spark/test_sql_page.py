@@ -445,7 +445,6 @@ def test_queries_on_runs_tell_how_jobs_went(page: Filled) -> None:
 # --- what the page is made from -------------------------------------------------------------------
 
 
-@pytest.mark.connect
 def test_views_and_tables_have_the_types_that_the_dictionary_gives(page: Filled) -> None:
     for entity in entities():
         found = page.spark.table(page.relation(entity.name)).schema
@@ -491,7 +490,6 @@ def test_references_of_the_diagram_lead_to_a_key(page: Filled) -> None:
 # --- functions ------------------------------------------------------------------------------------
 
 
-@pytest.mark.connect
 def test_functions_answer_for_values_and_for_columns(page: Filled) -> None:
     spark = page.spark
     create_functions(spark, page.catalog.location, "a `b`.")

@@ -17,7 +17,6 @@ from tests.unit.objects.platform import BREAKS, GROUND, SECRET, node, replica
 ONE_EACH = {rule: what for what, (_, rule, _) in reversed(BREAKS.items())}.values()
 
 
-@pytest.mark.connect
 @pytest.mark.parametrize("cases", [[*ONE_EACH], pytest.param([*BREAKS], marks=pytest.mark.stress)])
 def test_every_change_that_breaks_a_rule_is_refused_by_its_name_and_writes_nothing(
     spark: SparkSession, catalog: Catalog, cases: list[str]

@@ -23,7 +23,6 @@ def change(writer: Catalog, segment_id: str = "orders/1", schema: Schema = NEW) 
     return writer.publish([segment(segment_id, schema.ddl)], on_existing="replace").version
 
 
-@pytest.mark.connect
 def test_caches_of_another_catalog_reach_the_version_that_was_published(
     open_catalog: Open,
 ) -> None:
