@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from catalog import Catalog
+
+
+def pytest_configure() -> None:
+    # A shell without job control starts what runs in the background with interrupts ignored, and
+    # tests that interrupt would wait in vain; the processes that they start inherit it too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,11 @@ MASTER = "local[8]"
 QUICK = (
     {}
     if os.environ.get("STRATA_TEST_DEFAULTS") == "1"
-    else {"spark.sql.codegen.wholeStage": "false", "spark.sql.adaptive.enabled": "false"}
+    else {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.adaptive.enabled": "false",
+    }
 )
 
 # For processes that live for seconds: compiling well costs them more than it saves.

@@ -45,13 +45,16 @@ _SMALL = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "1",
 }
+# What the application's own statements run with, and so large ones of the catalog; as Spark sets
+# them where a platform does not tell.
 _LARGE = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",
+    "spark.sql.shuffle.partitions": "200",
 }
-_SHUFFLES = "spark.sql.shuffle.partitions"
 
 USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 LAST_VERSION = "spark.databricks.delta.lastCommitVersionInSession"
@@ -76,15 +79,13 @@ class Tuning:
     @property
     def between(self) -> dict[str, str]:
         """For what is read between statements, which may be much but is not shuffled much."""
-        return {**self.large, _SHUFFLES: "1"}
+        return {**self.large, "spark.sql.shuffle.partitions": "1"}
 
 
 def tuning(spark: SparkSession) -> Tuning:
     """How statements are tuned in an application with this session."""
-    return Tuning(
-        small={**_SMALL, _SHUFFLES: "1"},
-        large={**_LARGE, _SHUFFLES: _value(spark, _SHUFFLES) or "200"},
-    )
+    large = {name: _value(spark, name) or value for name, value in _LARGE.items()}
+    return Tuning(small=_SMALL, large=large)
 
 
 def is_connect(spark: SparkSession) -> bool:
