@@ -73,7 +73,7 @@ test: lint unit browser spark conflicts connect benchsample  ## everything that 
 stress: $(READY)  ## long races and kills, and the whole Spark suite with conflicts and on Connect
 	$(PYTEST) tests/unit -m stress --timeout 3600
 	STRATA_TEST_DEFAULTS=1 $(PYTEST) tests/concurrency tests/spark -m stress --timeout 3600
-	STRATA_TEST_CONFLICTS=10 STRATA_TEST_SEED=$$(date +%s) $(PYTEST) $(SPREAD) $(SPARK) -m 'not stress'
+	STRATA_TEST_CONFLICTS=10 STRATA_TEST_SEED=$$(date +%s) $(PYTEST) $(SPREAD) $(SPARK) --timeout 3600
 	STRATA_TEST_DEFAULTS=1 STRATA_TEST_CONNECT=1 $(PYTEST) tests/spark --timeout 3600
 
 bench: $(PEERS)  ## the figures: side by side, with goals and verdicts (about 45 minutes)
