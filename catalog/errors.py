@@ -287,6 +287,12 @@ class IncompatibleSchema(CatalogError):
     condition = "INCOMPATIBLE_SCHEMA"
 
 
+class NumberTaken(CatalogError):
+    """A version of a named schema has one schema here and another there; nothing was written."""
+
+    condition = "NUMBER_TAKEN"
+
+
 class ObjectInUse(CatalogError):
     """An object cannot be removed while others link to it; nothing was written."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from catalog.model import micros
+from catalog.model import Kind, micros
 from catalog.operations.rowset import RowSet, as_changes
 from catalog.preserve.kinds import Behaviour, kinds_that
 from catalog.table.changes import Change
@@ -72,10 +72,14 @@ def contrast(then: DataFrame, now: DataFrame) -> DataFrame:
         .alias("o")
         .join(now.where(kinds).alias("n"), ["kind", "bucket", "key"], "full_outer")
     )
+    # A name and its versions are one: whoever brings versions back brings who counts them.
+    current = "CAST(get_json_object({}.payload, '$.current') AS INT)".format
+    grows = f"kind = '{Kind.NAMED}' AND {current('o')} > {current('n')}"
     differs = " OR ".join(f"NOT o.{name} <=> n.{name}" for name in _CONTENT)
     change = (
         f"CASE WHEN n.commit_id IS NULL THEN '{Change.INSERT}' WHEN o.commit_id IS NULL "
         f"THEN IF(kind IN ({kinds_that(Behaviour.RESTORED)}), '{Change.DELETE}', NULL) "
+        f"WHEN {grows} THEN '{Change.UPDATE}' "
         f"WHEN kind IN ({kinds_that(Behaviour.GROW_ONLY)}) THEN NULL "
         f"WHEN {differs} THEN '{Change.UPDATE}' END AS change"
     )
@@ -86,6 +90,17 @@ def contrast(then: DataFrame, now: DataFrame) -> DataFrame:
     return sides.selectExpr(
         "kind", "bucket", "key", change, "n.commit_id AS seen", revision, *content
     ).where("change IS NOT NULL")
+
+
+def taken_numbers(then: DataFrame, now: DataFrame) -> list[str]:
+    """Some keys of schema versions that have another schema now than they had then.
+
+    Numbers are dense, so where there is none one side's versions begin with all of the other's.
+    """
+    versions = f"kind = '{Kind.VERSION}'"
+    pairs = then.where(versions).alias("o").join(now.where(versions).alias("n"), "key")
+    other = pairs.where("o.fingerprint <> n.fingerprint").select("key").orderBy("key")
+    return [row["key"] for row in other.limit(_SHOWN).collect()]
 
 
 def reaches(changed: DataFrame) -> list[Reach]:
