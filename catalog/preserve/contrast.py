@@ -172,10 +172,20 @@ def changes_of(changed: DataFrame, rows: RowSet) -> DataFrame:
     )
 
 
-def probes(changed: DataFrame, more: DataFrame, others: Iterable[str], rows: RowSet) -> DataFrame:
+def probes(
+    changed: DataFrame, more: DataFrame, others: Iterable[str], known: DataFrame, rows: RowSet
+) -> DataFrame:
     """Source rows that ask for claims on the datasources of segments that change, and on more.
 
-    `others` are datasources that are written besides.
+    They expect the rows of these datasources as they were read: what comes back is not checked by
+    a contract that was set since. One that has no row gets it with its segments, as by a publish.
+
+    Args:
+        changed: what has to change.
+        more: further datasources, with their buckets.
+        others: datasources that are written besides.
+        known: the rows of datasources that there are, with key and commit_id.
+        rows: the rows of the commit.
     """
     # One row of a source for each row of the table: what is written asks for itself.
     names = [(name,) for name in sorted(others)]
@@ -186,10 +196,16 @@ def probes(changed: DataFrame, more: DataFrame, others: Iterable[str], rows: Row
     )
     asked = (
         changed.where("kind = 'segment'")
-        .select("bucket", "datasource")
-        .union(more)
-        .distinct()
+        .selectExpr("bucket", "datasource", f"change <> '{Change.DELETE}' AS comes")
+        .union(more.selectExpr("bucket", "datasource", "false AS comes"))
+        .groupBy("bucket", "datasource")
+        .agg(F.bool_or("comes").alias("comes"))
         .join(written, "datasource", "left_anti")
+        .join(known.selectExpr("key AS datasource", "commit_id AS seen"), "datasource", "left")
+    )
+    change = (
+        f"CASE WHEN seen IS NOT NULL THEN '{Change.EXPECT}' "
+        f"WHEN comes THEN '{Change.INSERT}' ELSE '{Change.PROBE}' END"
     )
     return as_changes(
         asked,
@@ -203,7 +219,8 @@ def probes(changed: DataFrame, more: DataFrame, others: Iterable[str], rows: Row
             "ends_at": "CAST(NULL AS TIMESTAMP)",
             "published_at": f"timestamp_micros({micros(rows.now)})",
             **_written(rows),
-            "change": f"'{Change.PROBE}'",
+            "change": change,
+            "seen": "seen",
             "fresh": "false",
             "shared": "false",
         },
