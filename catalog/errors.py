@@ -115,6 +115,12 @@ class NotACatalog(CatalogError):
     condition = "NOT_A_CATALOG"
 
 
+class CatalogReplaced(CatalogError):
+    """Another table has taken the place of the one that was opened; nothing was written."""
+
+    condition = "CATALOG_REPLACED"
+
+
 class LayoutTooNew(CatalogError):
     """The table was laid out by a newer release."""
 

@@ -19,6 +19,7 @@ from catalog.preserve.kinds import bucket_sql
 from catalog.preserve.manifest import Manifest
 from catalog.progress import Progress, Step
 from catalog.table import functions, opening, views
+from catalog.table.failures import BUCKETS_CONSTRAINT
 from catalog.table.layout import (
     COLUMNS,
     RESTORED_PROPERTY,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 _STEPS = 5
+_CONSTRAINT = f"delta.constraints.{BUCKETS_CONSTRAINT}"
 # One row for a key; of staged rows one for each operation and part.
 _SAME = (
     "t.kind = s.kind AND t.bucket = s.bucket AND t.key = s.key AND t.target <=> s.target "
@@ -181,6 +183,7 @@ class Restore:
         text = ", ".join(names)
         values = ", ".join(f"s.{name}" for name in names)
         self._step("fill", 2)
+        self._guard(store, lock, opened.segment_buckets)
         commit_id = ground.surroundings.new_id()
 
         def fill(uncertain: bool) -> Statement:
@@ -226,6 +229,24 @@ class Restore:
         ground.surroundings.at("restore-backup.compared")
         self._step("open", 4)
         self._open(store, lock)
+
+    def _guard(self, store: Store, lock: TableLock, buckets: int) -> None:
+        """Has the table refuse rows in other buckets than those that it has.
+
+        I2: catalogs that were open before may know another number, and nothing of this table. Only
+        the table itself can tell them for sure, and it costs a publish no question.
+        """
+        with lock.held(self._ground.deadline), self._ground.deadline.not_counting():
+            if _CONSTRAINT in store.detail().properties:
+                return
+            try:
+                store.session.sql(
+                    f"ALTER TABLE {store.relation} ADD CONSTRAINT {BUCKETS_CONSTRAINT} "
+                    f"CHECK (bucket = {bucket_sql(buckets)})"
+                )
+            except Exception:  # another restore was quicker, or only the answer was lost
+                if _CONSTRAINT not in store.detail().properties:
+                    raise
 
     def _open(self, store: Store, lock: TableLock) -> None:
         """Takes the mark away: from now on it is a catalog."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -13,10 +14,11 @@ import pytest
 from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
 
-from catalog import Catalog, Object, Step
+from catalog import Catalog, Contract, Object, Step
 from catalog.errors import (
     BackupNotFound,
     BrokenBackup,
+    CatalogReplaced,
     InvalidInput,
     LayoutTooNew,
     PathOccupied,
@@ -207,6 +209,13 @@ def stopping(point: str) -> Surroundings:
     return Surroundings(at=at, pause=lambda attempt: 0.0)
 
 
+def await_true(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 90
+    while not holds():
+        assert time.monotonic() < end, "a poll in the background did not come"
+        time.sleep(0.05)
+
+
 def test_a_restore_that_was_stopped_is_nobodys_catalog_until_it_is_run_again(
     spark: SparkSession, open_catalog: Open, location: str, tmp_path: Path
 ) -> None:
@@ -222,6 +231,7 @@ def test_a_restore_that_was_stopped_is_nobodys_catalog_until_it_is_run_again(
     catalog.backup(older, version=1)
     cache = catalog.cache()
     remembered = cache.snapshot
+    polling = catalog.cache(datasources=["source1", "source2"]).start(every=0.5)
     shutil.rmtree(location)
 
     for point in ("restore-backup.created", "restore-backup.filled", "restore-backup.compared"):
@@ -246,7 +256,23 @@ def test_a_restore_that_was_stopped_is_nobodys_catalog_until_it_is_run_again(
     buckets = {row["bucket"] for row in entries(again).where("kind = 'segment'").collect()}
     assert buckets == {0, 1, 2}
     assert len(again.cache(datasources=["source1", "source2"]).snapshot) == 2
+    # What was open before spreads segments otherwise: a cache learns it, a catalog refuses.
+    await_true(lambda: polling.snapshot.position.table_id == again.table_id)
+    assert len(polling.snapshot) == 2
+    for work in (
+        lambda: catalog.publish([segment(f"source{n}/2") for n in range(1, 9)]),
+        lambda: catalog.drop([f"source{n}/1" for n in range(1, 9)]),
+        lambda: catalog.drop(datasource="source2"),
+        lambda: catalog.datasource_schema("source2"),
+        lambda: catalog.put(Object("table/z", {}, datasource="source2")),
+        lambda: catalog.set_contract("source2", Contract(schema="a0 INT", enforcement="warn")),
+    ):
+        refusal(again, CatalogReplaced, work)
     again.publish([segment("source9/1"), segment("source1/1", "a1 INT", 1)])
+    await_true(lambda: polling.version == again.version)
+    polling.stop()
+    assert polling.last_error is None
+    assert polling.datasources() == {"source1": 1, "source2": 1}
     assert again.drop(["source2/1"]).dropped == 1
     verified = again.verify(since=0)
     assert verified.ok, verified
