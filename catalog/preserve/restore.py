@@ -7,7 +7,9 @@ restore that is stopped leaves nothing that passes for a catalog, and the same c
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from catalog.errors import BrokenBackup, InvalidInput, LayoutTooNew, PathOccupied, RestoreUnfinished
@@ -18,7 +20,8 @@ from catalog.preserve.files import BackupFiles
 from catalog.preserve.kinds import bucket_sql
 from catalog.preserve.manifest import Manifest
 from catalog.progress import Progress, Step
-from catalog.table import functions, opening, views
+from catalog.table import audit_views, functions, opening, views
+from catalog.table.audit import AuditLog
 from catalog.table.failures import BUCKETS_CONSTRAINT
 from catalog.table.layout import (
     COLUMNS,
@@ -39,6 +42,8 @@ from catalog.waiting import Deadline, Surroundings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+BesideParts = tuple[Callable[[], "SparkSession"], Location, Path | None, Surroundings, Tuning]
 
 log = logging.getLogger(__name__)
 _STEPS = 5
@@ -135,8 +140,7 @@ class Restore:
             self._fill(opened, rows, manifest)
         ground.surroundings.at("restore-backup.completed")
         if opened.location.path is None:
-            views.create_views(ground.session, opened.location, replace=False)
-            functions.create_functions(ground.session, opened.location, replace=False)
+            self._offer_views(opened)
         log.info("%s restored to %s: %d rows", self._files.path, opened.location, manifest.rows)
         return self._report(manifest, opened)
 
@@ -212,10 +216,7 @@ class Restore:
             return
         ground.surroundings.at("restore-backup.filled")
         if manifest.runs is not None:
-            log_of_runs = RunLog(
-                lambda: ground.session, opened.location, local, ground.surroundings, ground.tuning
-            )
-            log_of_runs.restore(self._files.runs(), ground.deadline)
+            RunLog(*self._beside(opened)).restore(self._files.runs(), ground.deadline)
         self._step("compare", 3)
         wrong = differences(
             contents(rows, names), contents(store.rows(store.head().version), names)
@@ -259,6 +260,19 @@ class Restore:
             except Exception:  # another restore was quicker, or only the answer was lost
                 if not is_open(store):
                     raise
+
+    def _offer_views(self, opened: Opened) -> None:
+        ground = self._ground
+        views.create_views(ground.session, opened.location, replace=False)
+        functions.create_functions(ground.session, opened.location, replace=False)
+        # Unlike the others it knows which table it is of, and at which version it begins.
+        audit_views.create_changes(ground.session, AuditLog(*self._beside(opened)))
+
+    def _beside(self, opened: Opened) -> BesideParts:
+        """What tables beside the entries are made of."""
+        ground = self._ground
+        local = opened.detail.path if ground.locked else None
+        return lambda: ground.session, opened.location, local, ground.surroundings, ground.tuning
 
     def _report(self, manifest: Manifest, opened: Opened, repeated: bool = False) -> RestoreReport:
         return RestoreReport(

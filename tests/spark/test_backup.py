@@ -288,6 +288,16 @@ def test_a_restore_into_a_schema_has_its_views(
     report = Catalog.restore(spark, path, schema_name)
     assert report.location == schema_name
     assert spark.sql(f"SELECT sum(num_rows) AS n FROM {schema_name}.segments").head() == (5,)
+    changes = f"SELECT key FROM {schema_name}.changes WHERE kind = 'segment'"
+    assert [row["key"] for row in spark.sql(changes).collect()] == ["orders/1"]
+    # A view of what was there before knows nothing of the new table.
+    opened = Catalog.open(spark, schema_name)
+    opened.publish([segment("orders/2")])
+    opened.roll_audit()
+    opened.close()
+    spark.sql(f"DROP TABLE {schema_name}.entries")
+    Catalog.restore(spark, path, schema_name)
+    assert [row["key"] for row in spark.sql(changes).collect()] == ["orders/1"]
 
 
 @pytest.mark.stress
