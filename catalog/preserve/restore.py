@@ -122,7 +122,7 @@ class Restore:
             return self._report(manifest, there, repeated=True)
         self._step("check the backup", 0)
         self._files.check(manifest)
-        rows = rows_of(self._files, buckets)
+        rows = rows_of(self._files, manifest, buckets)
         if buckets != manifest.segment_buckets:
             self._check_decided(rows)
         self._step("create", 1)
@@ -216,7 +216,8 @@ class Restore:
             return
         ground.surroundings.at("restore-backup.filled")
         if manifest.runs is not None:
-            RunLog(*self._beside(opened)).restore(self._files.runs(), ground.deadline)
+            runs = self._files.runs(manifest.attempt)
+            RunLog(*self._beside(opened)).restore(runs, ground.deadline)
         self._step("compare", 3)
         wrong = differences(
             contents(rows, names), contents(store.rows(store.head().version), names)
@@ -295,9 +296,9 @@ def is_open(store: Store) -> bool:
     return RESTORING_PROPERTY not in store.detail().properties
 
 
-def rows_of(files: BackupFiles, buckets: int) -> DataFrame:
+def rows_of(files: BackupFiles, manifest: Manifest, buckets: int) -> DataFrame:
     """The rows of a backup with all columns of the table, in the buckets of such a catalog."""
-    rows = files.entries()
+    rows = files.entries(manifest.attempt)
     complete = rows.selectExpr("*", *nulls(rows.columns))
     return complete.selectExpr(
         *(

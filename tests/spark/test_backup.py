@@ -114,7 +114,7 @@ def test_a_backup_of_everything_comes_back_after_all_is_lost(
 
 
 def one_file(path: Path) -> Path:
-    return sorted(path.glob("*.parquet"))[0]
+    return sorted(path.rglob("*.parquet"))[0]
 
 
 def with_files(source: Path, target: Path, change: Callable[[Path], None]) -> str:
@@ -127,14 +127,14 @@ def with_files(source: Path, target: Path, change: Callable[[Path], None]) -> st
 def cut_in_half(backup: Path) -> None:
     file = one_file(backup / "backup_entries")
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-    for checksum in (backup / "backup_entries").glob(".*.crc"):
+    for checksum in (backup / "backup_entries").rglob(".*.crc"):
         checksum.unlink()
 
 
 def of_format(number: int) -> Callable[[Path], None]:
     def change(backup: Path) -> None:
-        (file,) = (backup / "backup_manifest").glob("part-*.txt")
-        (backup / "backup_manifest" / f".{file.name}.crc").unlink()
+        (file,) = (backup / "backup_manifest").rglob("part-*.txt")
+        (file.parent / f".{file.name}.crc").unlink()
         file.write_text(json.dumps({**json.loads(file.read_text()), "strata_backup": number}))
 
     return change
@@ -155,7 +155,8 @@ def test_a_backup_that_is_not_whole_is_refused_and_nothing_is_created(
 
     def swap(backup: Path) -> None:
         """As many rows of each kind, one of which says something else."""
-        rows = spark.read.parquet(str(backup / "backup_entries"))
+        (attempt,) = (backup / "backup_entries").iterdir()
+        rows = spark.read.parquet(str(attempt))
         changed = rows.selectExpr(
             *(
                 "IF(kind = 'segment', 99, num_rows) AS num_rows" if name == "num_rows" else name
@@ -163,8 +164,8 @@ def test_a_backup_that_is_not_whole_is_refused_and_nothing_is_created(
             )
         )
         changed.write.parquet(str(backup / "changed"))
-        shutil.rmtree(backup / "backup_entries")
-        (backup / "changed").rename(backup / "backup_entries")
+        shutil.rmtree(attempt)
+        (backup / "changed").rename(attempt)
 
     cases: list[tuple[str, Callable[[Path], None], type[Exception], str]] = [
         ("half", cut_in_half, BrokenBackup, "cannot be read"),
@@ -188,7 +189,7 @@ def test_a_backup_that_is_not_whole_is_refused_and_nothing_is_created(
     with pytest.raises(PathOccupied, match=r"notes\.txt"):
         catalog.backup(str(other))
 
-    # One that was stopped before its manifest was written is written anew.
+    # After one that was stopped before its manifest was written another one can be made there.
     stopped = tmp_path / "broken-manifest"
     assert catalog.backup(str(stopped)).repeated is False
     assert Catalog.restore(spark, str(stopped), where).rows == catalog.backup(str(stopped)).rows
@@ -216,6 +217,16 @@ def await_true(holds: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
+def meeting(point: str, other: Callable[[], object]) -> Surroundings:
+    """Lets somebody else do something at a point."""
+
+    def at(reached: str) -> None:
+        if reached == point:
+            other()
+
+    return Surroundings(at=at, pause=lambda attempt: 0.0)
+
+
 def test_a_restore_that_was_stopped_is_nobodys_catalog_until_it_is_run_again(
     spark: SparkSession, open_catalog: Open, location: str, tmp_path: Path
 ) -> None:
@@ -227,8 +238,12 @@ def test_a_restore_that_was_stopped_is_nobodys_catalog_until_it_is_run_again(
         open_catalog(surroundings=stopping("backup.checked")).backup(path)
     with pytest.raises(BackupNotFound):
         Catalog.restore(spark, path, location + "2")
-    catalog.backup(path)
-    catalog.backup(older, version=1)
+    # Two at once: whoever is second leaves what the first has completed, also if it is slow.
+    slow = open_catalog(surroundings=meeting("backup.copied", lambda: catalog.backup(path)))
+    assert slow.backup(path).repeated
+    first = meeting("backup.checked", lambda: catalog.backup(older, version=1))
+    with pytest.raises(PathOccupied, match="holds the backup of version 1"):
+        open_catalog(surroundings=first).backup(older)
     cache = catalog.cache()
     remembered = cache.snapshot
     polling = catalog.cache(datasources=["source1", "source2"]).start(every=0.5)
