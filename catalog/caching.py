@@ -93,8 +93,7 @@ class Caching(Inquiry):
             most_pending: so many answers are kept until they are stored; more are found again.
         """
         only = check_datasources(datasources)
-        buckets = self._opened.segment_buckets
-        loader = Loader(self._store, buckets, only)
+        loader = Loader(self._store, only)
         if not resolve and not realtime:
             cache = Cache(self._spark, loader)
         else:

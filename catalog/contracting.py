@@ -72,7 +72,7 @@ class Contracting(Operating):
     ) -> Contract | None:
         """The contract of a datasource, now or as of a version, a time or an epoch."""
         version = self._store.version_as_of(as_of, as_of_epoch)
-        buckets = self._opened.segment_buckets
+        buckets = self._buckets()
         name = check_datasource(datasource)
         return read_datasource(self._store, buckets, name, version).terms.contract
 

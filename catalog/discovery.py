@@ -112,7 +112,7 @@ class Discovery(Caching):
             return self._drop(as_seen(seen), caller, self._deadline(deadline))
 
         verbs = Verbs(self._described, publish, drop)
-        buckets = self._opened.segment_buckets
+        buckets = self._buckets()
         publisher = FilesPublisher(self._spark, self._store, buckets, verbs, progress, request)
         return publisher.run()
 
@@ -153,7 +153,7 @@ class Discovery(Caching):
             self._check_writable()
         search = Search(
             self._store,
-            self._opened.segment_buckets,
+            self._buckets(),
             check_datasources(datasources),
             retry_quarantined,
         )

@@ -118,6 +118,7 @@ class Dropper:
         store = self._writer.store
         version = store.head().version
         if selection.ids is None:
+            store.check_buckets(self._buckets)
             rows = store.session.sql(
                 f"SELECT count(*) AS n FROM {store.pinned(version)} AS t "
                 f"WHERE {selection.where(self._buckets)}"
@@ -143,6 +144,8 @@ class Dropper:
         store = self._writer.store
         if selection.ids == ():
             return DropResult(store.head().version, "", 0)
+        if selection.ids is None:
+            store.check_buckets(self._buckets)
         commit_id = self._surroundings.new_id()
         executed = self._commit(selection, commit_id, caller, deadline)
         if executed.version is None:
@@ -241,4 +244,8 @@ class Dropper:
         return partitions, {Kind.SEGMENT.value: (min(ids), max(ids))}
 
     def _absent(self, selection: Selection, found: int) -> int:
-        return 0 if selection.ids is None else len(selection.ids) - found
+        """How many of the ids were not there; that is only believed of the table that is known."""
+        absent = 0 if selection.ids is None else len(selection.ids) - found
+        if absent:
+            self._writer.store.check_buckets(self._buckets)
+        return absent

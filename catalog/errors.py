@@ -115,6 +115,12 @@ class NotACatalog(CatalogError):
     condition = "NOT_A_CATALOG"
 
 
+class CatalogReplaced(CatalogError):
+    """Another table has taken the place of the one that was opened; nothing was written."""
+
+    condition = "CATALOG_REPLACED"
+
+
 class LayoutTooNew(CatalogError):
     """The table was laid out by a newer release."""
 
@@ -285,6 +291,12 @@ class IncompatibleSchema(CatalogError):
     """A schema may not follow the versions before it under its name; nothing was written."""
 
     condition = "INCOMPATIBLE_SCHEMA"
+
+
+class NumberTaken(CatalogError):
+    """A version of a named schema has one schema here and another there; nothing was written."""
+
+    condition = "NUMBER_TAKEN"
 
 
 class ObjectInUse(CatalogError):

@@ -9,7 +9,7 @@ from catalog.cache.datasource import DatasourceSchema
 from catalog.cache.holders import Caches
 from catalog.contracts.reading import read_policy
 from catalog.datasources import combined_schemas, frame_of
-from catalog.errors import InvalidInput, NotInSnapshot
+from catalog.errors import InvalidInput, NotInSnapshot, RestoreUnfinished
 from catalog.evolution.merge import Policy
 from catalog.evolution.projection import OnLoss
 from catalog.frames import AsOf, Frames
@@ -23,7 +23,8 @@ from catalog.schema import Schema
 from catalog.schema.prefix import MAX_DIGITS, is_prefix, resolve_prefix
 from catalog.schema.stored import read_stored
 from catalog.stats import Stats, stats_of
-from catalog.table.layout import of_datasource
+from catalog.table import opening
+from catalog.table.layout import LAYOUT, of_datasource
 from catalog.table.location import Location, literal
 from catalog.table.opening import Opened
 from catalog.table.store import Store
@@ -54,6 +55,18 @@ class Inquiry(Frames):
     def version(self) -> int:
         """The newest version of the table."""
         return self._store.head().version
+
+    @property
+    def table_id(self) -> str | None:
+        """Delta's id of the table that is there now; none if there is none, or not a complete one.
+
+        A restore makes another table, whose versions begin anew.
+        """
+        try:
+            found = opening.find(self._store.session, self.location, LAYOUT)
+        except RestoreUnfinished:
+            return None
+        return None if found is None else found.detail.table_id
 
     def stats(self, *, version: int | None = None) -> Stats:
         """The catalog in figures, at the newest version or another."""
@@ -134,7 +147,7 @@ class Inquiry(Frames):
             options,
             segment_id,
         )
-        reader = Reader(self._spark, self._store, self._opened.segment_buckets, self._registry)
+        reader = Reader(self._spark, self._store, self._buckets(), self._registry)
         return reader.read(request)
 
     def datasource_schema(
@@ -150,7 +163,7 @@ class Inquiry(Frames):
         For repeated questions there is the same on a cache. Without a policy it goes by that of the
         datasource's contract, or is strict.
         """
-        condition = of_datasource(datasource, self._opened.segment_buckets)
+        condition = of_datasource(datasource, self._buckets())
         version = self._store.version_as_of(as_of, as_of_epoch)
         found = self._combined(version, self._policy(policy, datasource, version), condition)
         if not found:
@@ -194,7 +207,7 @@ class Inquiry(Frames):
             self._store.version_as_of(since)
             if since > last:
                 raise InvalidInput(f"since {since} is after version {last}.", since=since)
-        verifier = Verifier(self._store, self._opened.segment_buckets, progress)
+        verifier = Verifier(self._store, self._buckets(), progress)
         return verifier.verify(last, since)
 
     # --- inside -----------------------------------------------------------------------------------
@@ -216,6 +229,10 @@ class Inquiry(Frames):
         if given is None:
             given = read_policy(self._store, self._opened.segment_buckets, datasource, version)
         return chosen(Policy, "policy", Policy.STRICT if given is None else given)
+
+    def _buckets(self) -> int:
+        """The number of segment buckets; raises if a table with another one is there by now."""
+        return self._store.check_buckets(self._opened.segment_buckets)
 
     def _combined(
         self, version: int, policy: str, segments: str = "true"

@@ -51,7 +51,7 @@ class Preserving(Operating):
         """Copies one version of the catalog, and the recorded runs, to a path of their own.
 
         It changes nothing in the catalog and disturbs nobody. The same version again is checked
-        and left as it is; a backup that was stopped is written anew.
+        and left as it is; after a backup that was stopped another one can be made there.
 
         Args:
             path: where to, on any storage that Spark can write to.
@@ -190,8 +190,9 @@ class Preserving(Operating):
 
     def _of(self, path: str) -> Past:
         files = BackupFiles(self._store.session, path)
-        files.check(files.found())
-        return Past(f"backup {files.path}", rows_of(files, self._opened.segment_buckets))
+        manifest = files.found()
+        files.check(manifest)
+        return Past(f"backup {files.path}", rows_of(files, manifest, self._buckets()))
 
     def _large_session(self) -> SparkSession:
         """A session of its own: a copy may be large, and commits between its steps small."""

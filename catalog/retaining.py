@@ -63,7 +63,7 @@ class Retaining(Operating):
         def drop(seen: Mapping[str, str]) -> DropResult:
             return self._drop(as_seen(seen), errand.caller, self._deadline(deadline))
 
-        retainer = Retainer(errand, self._opened.segment_buckets, drop, self._archiver)
+        retainer = Retainer(errand, self._buckets(), drop, self._archiver)
         return retainer.run(only, check_positive("limit", limit), dry_run)
 
     def retention_rules(self, as_of: AsOf = None, *, as_of_epoch: int | None = None) -> DataFrame:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from catalog.cache.fold import Folded, build, fold
 from catalog.cache.index import Index
 from catalog.cache.keys import KEY_COLUMNS
 from catalog.cache.snapshot import Position, Snapshot
 from catalog.errors import GaveUp
-from catalog.table.layout import bucket_of
+from catalog.table.layout import BUCKETS_PROPERTY, bucket_of
 from catalog.table.location import literal
 from catalog.table.opening import check_restored
 from catalog.table.store import Head, Store
@@ -25,7 +25,6 @@ class Loader:
     """Loads snapshots of the whole catalog, or of some datasources."""
 
     store: Store
-    buckets: int
     datasources: tuple[str, ...] | None = None
 
     def load(self) -> Snapshot:
@@ -34,10 +33,11 @@ class Loader:
             detail = self.store.detail()
             # A poller that outlives the table keeps what it has until the new one is complete.
             check_restored(self.store.location, detail)
-            before = detail.table_id
             head = self.store.head()
-            snapshot = self.load_at(Position(before, head.version, head.stamp))
-            if self.store.detail().table_id == before:
+            buckets = int(detail.properties[BUCKETS_PROPERTY])
+            position = Position(detail.table_id, head.version, head.stamp, buckets)
+            snapshot = self.load_at(position)
+            if self.store.detail().table_id == detail.table_id:
                 return snapshot
         raise GaveUp("The table was re-created again and again while it was being read.")
 
@@ -47,7 +47,7 @@ class Loader:
         session = self.store.session
         segments = session.sql(
             f"SELECT {', '.join(KEY_COLUMNS)}, fingerprint, num_rows, datasource FROM {pinned} "
-            f"WHERE kind = 'segment'{self._only()}"
+            f"WHERE kind = 'segment'{self._only(position)}"
         ).toArrow()
         schemas = session.sql(
             f"SELECT {_SCHEMA_COLUMNS} FROM {pinned} WHERE kind IN ('schema', 'retired')"
@@ -62,7 +62,7 @@ class Loader:
         """The snapshot at `head`, from the changes since another; nothing if there is a gap."""
         position = before.position
         try:
-            folded = self.replay(before, Position(position.table_id, head.version, head.stamp))
+            folded = self.replay(before, replace(position, version=head.version, stamp=head.stamp))
         except Exception as error:
             # Vacuumed, expired, not enabled in between: the conditions differ by release and
             # engine, and a full load is right after all of them.
@@ -75,7 +75,7 @@ class Loader:
         """Folds the change feed between two positions of one table."""
         feed = self.store.changes(before.version + 1, after.version)
         changes = (
-            feed.where(f"kind IN ('schema', 'retired') OR (kind = 'segment'{self._only()})")
+            feed.where(f"kind IN ('schema', 'retired') OR (kind = 'segment'{self._only(after)})")
             .selectExpr(
                 "kind",
                 "IF(kind = 'segment', NULL, key) AS key",
@@ -92,9 +92,11 @@ class Loader:
         )
         return fold(before, after, changes)
 
-    def _only(self) -> str:
+    def _only(self, position: Position) -> str:
         if self.datasources is None:
             return ""
-        names = ", ".join(map(literal, self.datasources)) or "NULL"
-        buckets = sorted({bucket_of(name, self.buckets) for name in self.datasources}) or [-1]
+        if not self.datasources:
+            return " AND false"
+        names = ", ".join(map(literal, self.datasources))
+        buckets = sorted({bucket_of(name, position.buckets) for name in self.datasources})
         return f" AND bucket IN ({', '.join(map(str, buckets))}) AND datasource IN ({names})"

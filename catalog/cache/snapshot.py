@@ -35,11 +35,16 @@ class Described(Protocol):
 
 @dataclass(frozen=True)
 class Position:
-    """Where a snapshot stands: which table, which version, and the stamp of that version."""
+    """Where a snapshot stands: which table, which version, and the stamp of that version.
+
+    `buckets` is among how many that table spreads its segments; another one at the same place may
+    have another number.
+    """
 
     table_id: str
     version: int
     stamp: str
+    buckets: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,6 +134,9 @@ class Keeper:
             raise claimed(claims)
 
     def _claims(self, needed: Locks, version: int) -> Standing:
+        if needed.datasources:
+            # What only asks for claims writes no row that the table could refuse.
+            self._store.check_buckets(self._committer.buckets)
         keys = [(_OBJECT, OBJECT_BUCKET, key) for key in sorted(needed.exclusive | needed.held)]
         keys += [
             (DATASOURCE, bucket_of(name, self._committer.buckets), name)

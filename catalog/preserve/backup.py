@@ -75,7 +75,11 @@ class Backup:
         self._progress = progress
 
     def make(self, version: int, dry_run: bool) -> BackupReport:
-        """Copies a version; the same one again is only checked, one that was stopped replaced."""
+        """Copies a version; the same one again is only checked.
+
+        Others may make a backup there at the same time: whoever writes the manifest first has made
+        it, and everybody else finds that.
+        """
         detail = self._store.detail()
         before = self._files.manifest()
         if before is not None:
@@ -90,10 +94,11 @@ class Backup:
         if dry_run:
             return report
         self._step("copy", 1)
-        self._files.write_entries(rows)
+        attempt = self._surroundings.new_id()
+        self._files.write_entries(rows, attempt)
         self._surroundings.at("backup.copied")
         if runs is not None:
-            self._files.write_runs(runs)
+            self._files.write_runs(runs, attempt)
         manifest = Manifest(
             layout=int(detail.properties[LAYOUT_PROPERTY]),
             segment_buckets=int(detail.properties[BUCKETS_PROPERTY]),
@@ -107,12 +112,15 @@ class Backup:
             entries=entries,
             runs=counted,
             properties=kept_properties(detail),
+            attempt=attempt,
         )
         self._step("check", 2)
         self._check(manifest)
         self._surroundings.at("backup.checked")
         self._step("complete", 3)
-        self._files.write_manifest(manifest)
+        made = self._files.complete(manifest)
+        if made.attempt != attempt:
+            return self._again(made, detail, version, dry_run)
         log.info("version %d backed up to %s: %d rows", version, report.path, report.rows)
         return report
 

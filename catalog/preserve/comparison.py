@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from catalog.contracts.limits import TableLimits
 from catalog.contracts.reading import DatasourceRow, read_datasources
+from catalog.errors import NumberTaken
+from catalog.model import Kind
 from catalog.objects.limits import changed_limits
 from catalog.objects.model import Node
 from catalog.objects.reading import Objects, all_objects, objects_of
@@ -19,6 +21,7 @@ from catalog.preserve.contrast import (
     gone_schemas,
     reaches,
     schema_bucket_of,
+    taken_numbers,
 )
 from catalog.preserve.kinds import check_known
 from catalog.preserve.objects import rolled_back
@@ -144,6 +147,8 @@ class Comparer:
         now = session.sql(f"SELECT * FROM {complete(session, self._store.pinned(version))}")
         kinds = now.select("kind").union(past.rows.select("kind")).groupBy("kind").count().collect()
         check_known(row["kind"] for row in kinds)
+        if any(row["kind"] == Kind.VERSION for row in kinds):
+            check_numbers(past, now)
         changed = contrast(past.rows, now)
         found = tuple(reaches(changed))
         if 0 < sum(each.changed.rows for each in found) <= _FEW:
@@ -200,4 +205,16 @@ class Comparer:
             nodes,
             difference(now.nodes, nodes),
             {row["key"]: row["published_micros"] for row in rows},
+        )
+
+
+def check_numbers(past: Past, now: DataFrame) -> None:
+    """Refuses a past in which versions of named schemas are others than they are now."""
+    taken = taken_numbers(past.rows, now)
+    if taken:
+        raise NumberTaken(
+            f"{', '.join(taken)} of the named schemas have other schemas in {past.name} than in "
+            "this catalog, and a number means one schema for good; nothing was written. Restore "
+            "the backup to a location of its own.",
+            versions=taken,
         )

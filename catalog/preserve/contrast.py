@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from catalog.model import micros
+from catalog.model import Kind, micros
 from catalog.operations.rowset import RowSet, as_changes
 from catalog.preserve.kinds import Behaviour, kinds_that
 from catalog.table.changes import Change
@@ -72,10 +72,14 @@ def contrast(then: DataFrame, now: DataFrame) -> DataFrame:
         .alias("o")
         .join(now.where(kinds).alias("n"), ["kind", "bucket", "key"], "full_outer")
     )
+    # A name and its versions are one: whoever brings versions back brings who counts them.
+    current = "CAST(get_json_object({}.payload, '$.current') AS INT)".format
+    grows = f"kind = '{Kind.NAMED}' AND {current('o')} > {current('n')}"
     differs = " OR ".join(f"NOT o.{name} <=> n.{name}" for name in _CONTENT)
     change = (
         f"CASE WHEN n.commit_id IS NULL THEN '{Change.INSERT}' WHEN o.commit_id IS NULL "
         f"THEN IF(kind IN ({kinds_that(Behaviour.RESTORED)}), '{Change.DELETE}', NULL) "
+        f"WHEN {grows} THEN '{Change.UPDATE}' "
         f"WHEN kind IN ({kinds_that(Behaviour.GROW_ONLY)}) THEN NULL "
         f"WHEN {differs} THEN '{Change.UPDATE}' END AS change"
     )
@@ -86,6 +90,17 @@ def contrast(then: DataFrame, now: DataFrame) -> DataFrame:
     return sides.selectExpr(
         "kind", "bucket", "key", change, "n.commit_id AS seen", revision, *content
     ).where("change IS NOT NULL")
+
+
+def taken_numbers(then: DataFrame, now: DataFrame) -> list[str]:
+    """Some keys of schema versions that have another schema now than they had then.
+
+    Numbers are dense, so where there is none one side's versions begin with all of the other's.
+    """
+    versions = f"kind = '{Kind.VERSION}'"
+    pairs = then.where(versions).alias("o").join(now.where(versions).alias("n"), "key")
+    other = pairs.where("o.fingerprint <> n.fingerprint").select("key").orderBy("key")
+    return [row["key"] for row in other.limit(_SHOWN).collect()]
 
 
 def reaches(changed: DataFrame) -> list[Reach]:
@@ -157,10 +172,20 @@ def changes_of(changed: DataFrame, rows: RowSet) -> DataFrame:
     )
 
 
-def probes(changed: DataFrame, more: DataFrame, others: Iterable[str], rows: RowSet) -> DataFrame:
+def probes(
+    changed: DataFrame, more: DataFrame, others: Iterable[str], known: DataFrame, rows: RowSet
+) -> DataFrame:
     """Source rows that ask for claims on the datasources of segments that change, and on more.
 
-    `others` are datasources that are written besides.
+    They expect the rows of these datasources as they were read: what comes back is not checked by
+    a contract that was set since. One that has no row gets it with its segments, as by a publish.
+
+    Args:
+        changed: what has to change.
+        more: further datasources, with their buckets.
+        others: datasources that are written besides.
+        known: the rows of datasources that there are, with key and commit_id.
+        rows: the rows of the commit.
     """
     # One row of a source for each row of the table: what is written asks for itself.
     names = [(name,) for name in sorted(others)]
@@ -171,10 +196,16 @@ def probes(changed: DataFrame, more: DataFrame, others: Iterable[str], rows: Row
     )
     asked = (
         changed.where("kind = 'segment'")
-        .select("bucket", "datasource")
-        .union(more)
-        .distinct()
+        .selectExpr("bucket", "datasource", f"change <> '{Change.DELETE}' AS comes")
+        .union(more.selectExpr("bucket", "datasource", "false AS comes"))
+        .groupBy("bucket", "datasource")
+        .agg(F.bool_or("comes").alias("comes"))
         .join(written, "datasource", "left_anti")
+        .join(known.selectExpr("key AS datasource", "commit_id AS seen"), "datasource", "left")
+    )
+    change = (
+        f"CASE WHEN seen IS NOT NULL THEN '{Change.EXPECT}' "
+        f"WHEN comes THEN '{Change.INSERT}' ELSE '{Change.PROBE}' END"
     )
     return as_changes(
         asked,
@@ -188,7 +219,8 @@ def probes(changed: DataFrame, more: DataFrame, others: Iterable[str], rows: Row
             "ends_at": "CAST(NULL AS TIMESTAMP)",
             "published_at": f"timestamp_micros({micros(rows.now)})",
             **_written(rows),
-            "change": f"'{Change.PROBE}'",
+            "change": change,
+            "seen": "seen",
             "fresh": "false",
             "shared": "false",
         },

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -24,12 +23,16 @@ if TYPE_CHECKING:
 _ENTRIES = "backup_entries"
 _RUNS = "backup_runs"
 _MANIFEST = "backup_manifest"
-_OURS = re.compile(rf"/({_ENTRIES}|{_RUNS}|{_MANIFEST})/[^/]+$")
+_OURS = re.compile(rf"/({_ENTRIES}|{_RUNS}|{_MANIFEST})/([^/]+/)?[^/]+$")
 _MISSING = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
 
 
 class BackupFiles:
-    """The files of one backup; a backup without a manifest does not exist."""
+    """The files of one backup; a backup without a manifest does not exist.
+
+    Everybody who tries to make it writes to directories of their own, and nothing is ever replaced.
+    So a manifest always stands for files that are complete, whoever else was at work.
+    """
 
     def __init__(self, session: SparkSession, path: str) -> None:
         place = Location.parse(path)
@@ -43,19 +46,22 @@ class BackupFiles:
 
     def manifest(self) -> Manifest | None:
         """What the backup holds; none if it was never completed."""
+        reader = self._session.read.option("recursiveFileLookup", "true")
         try:
-            rows = self._session.read.text(f"{self.path}/{_MANIFEST}", wholetext=True).collect()
+            # Of several that were written in the same moment, one counts for everybody.
+            rows = (
+                reader.text(f"{self.path}/{_MANIFEST}", wholetext=True)
+                .selectExpr("value", "_metadata.file_modification_time AS at")
+                .orderBy("at", "value")
+                .limit(1)
+                .collect()
+            )
         except PySparkException as error:
             if condition_of(error).split(".")[0] in _MISSING:
                 return None
             raise
         if not rows:  # it was being written
             return None
-        if len(rows) > 1:
-            raise BrokenBackup(
-                f"The backup at {self.path} has {len(rows)} manifests; use another backup.",
-                path=self.path,
-            )
         return Manifest.from_json(rows[0]["value"], self.path)
 
     def found(self) -> Manifest:
@@ -93,38 +99,39 @@ class BackupFiles:
 
     # --- writing ----------------------------------------------------------------------------------
 
-    def write_entries(self, rows: DataFrame) -> None:
-        """Writes the rows of the catalog, in place of what a backup that was stopped has left."""
-        rows.orderBy("kind", "bucket", "key").write.mode("overwrite").parquet(
-            f"{self.path}/{_ENTRIES}"
-        )
+    def write_entries(self, rows: DataFrame, attempt: str) -> None:
+        """Writes the rows of the catalog."""
+        rows.orderBy("kind", "bucket", "key").write.parquet(f"{self.path}/{_ENTRIES}/{attempt}")
 
-    def write_runs(self, rows: DataFrame) -> None:
+    def write_runs(self, rows: DataFrame, attempt: str) -> None:
         """Writes the recorded runs."""
-        rows.orderBy("started_at", "run_id").write.mode("overwrite").parquet(f"{self.path}/{_RUNS}")
+        rows.orderBy("started_at", "run_id").write.parquet(f"{self.path}/{_RUNS}/{attempt}")
 
-    def write_manifest(self, manifest: Manifest) -> None:
-        """Completes the backup."""
-        text = self._session.createDataFrame([(manifest.to_json(),)], "value STRING")
-        # Spark moves the file to its place when it is whole.
-        text.coalesce(1).write.mode("overwrite").text(f"{self.path}/{_MANIFEST}")
+    def complete(self, manifest: Manifest) -> Manifest:
+        """Completes the backup, unless somebody else has; returns the manifest that counts."""
+        if self.manifest() is None:
+            text = self._session.createDataFrame([(manifest.to_json(),)], "value STRING")
+            # Spark moves the file to its place when it is whole.
+            text.coalesce(1).write.text(f"{self.path}/{_MANIFEST}/{manifest.attempt}")
+        return self.found()
 
     # --- reading ----------------------------------------------------------------------------------
 
-    def entries(self) -> DataFrame:
+    def entries(self, attempt: str) -> DataFrame:
         """The rows of the catalog."""
-        return self._session.read.parquet(f"{self.path}/{_ENTRIES}")
+        return self._session.read.parquet(f"{self.path}/{_ENTRIES}/{attempt}")
 
-    def runs(self) -> DataFrame:
+    def runs(self, attempt: str) -> DataFrame:
         """The recorded runs."""
-        return self._session.read.parquet(f"{self.path}/{_RUNS}")
+        return self._session.read.parquet(f"{self.path}/{_RUNS}/{attempt}")
 
     def check(self, manifest: Manifest) -> None:
         """Reads all files and compares them with the manifest."""
         try:
-            wrong = differences(manifest.entries, self.count_entries(manifest.columns))
+            wrong = differences(manifest.entries, self._count_entries(manifest))
             if manifest.runs is not None:
-                wrong += differences({RUNS: manifest.runs}, {RUNS: self.count_runs()})
+                found = content_of_runs(self.runs(manifest.attempt))
+                wrong += differences({RUNS: manifest.runs}, {RUNS: found})
         except Exception as error:  # damaged files come in many exceptions, of Java's too
             raise BrokenBackup(
                 f"The backup at {self.path} cannot be read: {first_line(error)}. Use another "
@@ -138,13 +145,9 @@ class BackupFiles:
                 path=self.path,
             )
 
-    def count_entries(self, columns: Sequence[str]) -> dict[str, Content]:
-        """What the files hold of each kind."""
-        return contents(self.entries(), columns) if columns else {}
-
-    def count_runs(self) -> Content:
-        """What the files hold of the runs."""
-        return content_of_runs(self.runs())
+    def _count_entries(self, manifest: Manifest) -> dict[str, Content]:
+        columns = manifest.columns
+        return contents(self.entries(manifest.attempt), columns) if columns else {}
 
 
 def content_of_runs(runs: DataFrame) -> Content:

@@ -16,7 +16,8 @@ class Behaviour(StrEnum):
     RESTORED = "restored"
     # The same, but what came since stays.
     RETURNED = "returned"
-    # What went comes back; nothing that is there changes or goes.
+    # What went comes back; nothing that is there changes or goes. (A name that gets versions back
+    # counts these too, see `contrast`.)
     GROW_ONLY = "grow-only"
     # As it is: it tells of what happened, and that is not undone.
     KEPT = "kept"

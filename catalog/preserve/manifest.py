@@ -15,6 +15,7 @@ from catalog.preserve.digests import Content
 
 FORMAT = 1
 _PROPERTY = re.compile(r"[\w .:,-]*")
+_ATTEMPT = re.compile(r"[\w-]*")
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class Manifest:
         columns: the columns of the rows, in order.
         entries: rows and digest of each kind.
         runs: the same of the recorded runs; none if there was no such table.
+        attempt: the directory that its files are in, which nobody else writes to; empty in backups
+            of earlier releases, which had none.
     """
 
     layout: int
@@ -45,6 +48,7 @@ class Manifest:
     entries: Mapping[str, Content]
     runs: Content | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
+    attempt: str = ""
 
     @property
     def rows(self) -> int:
@@ -86,6 +90,8 @@ class Manifest:
                     "columns": tuple(document["columns"]),
                     "entries": {k: Content(**each) for k, each in document["entries"].items()},
                     "runs": None if document["runs"] is None else Content(**document["runs"]),
+                    # Earlier releases wrote to one place, whoever did.
+                    "attempt": _name(document.get("attempt", "")),
                 }
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -94,6 +100,12 @@ class Manifest:
         if strange:
             raise _broken(path, f"has table properties that cannot be: {strange}")
         return made
+
+
+def _name(text: str) -> str:
+    if not _ATTEMPT.fullmatch(text):
+        raise ValueError(f"a directory that cannot be: {text!r}")
+    return text
 
 
 def _moment(text: str | None) -> datetime | None:

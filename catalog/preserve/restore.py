@@ -7,7 +7,9 @@ restore that is stopped leaves nothing that passes for a catalog, and the same c
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from catalog.errors import BrokenBackup, InvalidInput, LayoutTooNew, PathOccupied, RestoreUnfinished
@@ -18,7 +20,9 @@ from catalog.preserve.files import BackupFiles
 from catalog.preserve.kinds import bucket_sql
 from catalog.preserve.manifest import Manifest
 from catalog.progress import Progress, Step
-from catalog.table import functions, opening, views
+from catalog.table import audit_views, functions, opening, views
+from catalog.table.audit import AuditLog
+from catalog.table.failures import BUCKETS_CONSTRAINT
 from catalog.table.layout import (
     COLUMNS,
     RESTORED_PROPERTY,
@@ -39,8 +43,11 @@ from catalog.waiting import Deadline, Surroundings
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+BesideParts = tuple[Callable[[], "SparkSession"], Location, Path | None, Surroundings, Tuning]
+
 log = logging.getLogger(__name__)
 _STEPS = 5
+_CONSTRAINT = f"delta.constraints.{BUCKETS_CONSTRAINT}"
 # One row for a key; of staged rows one for each operation and part.
 _SAME = (
     "t.kind = s.kind AND t.bucket = s.bucket AND t.key = s.key AND t.target <=> s.target "
@@ -115,7 +122,7 @@ class Restore:
             return self._report(manifest, there, repeated=True)
         self._step("check the backup", 0)
         self._files.check(manifest)
-        rows = rows_of(self._files, buckets)
+        rows = rows_of(self._files, manifest, buckets)
         if buckets != manifest.segment_buckets:
             self._check_decided(rows)
         self._step("create", 1)
@@ -133,8 +140,7 @@ class Restore:
             self._fill(opened, rows, manifest)
         ground.surroundings.at("restore-backup.completed")
         if opened.location.path is None:
-            views.create_views(ground.session, opened.location, replace=False)
-            functions.create_functions(ground.session, opened.location, replace=False)
+            self._offer_views(opened)
         log.info("%s restored to %s: %d rows", self._files.path, opened.location, manifest.rows)
         return self._report(manifest, opened)
 
@@ -181,6 +187,7 @@ class Restore:
         text = ", ".join(names)
         values = ", ".join(f"s.{name}" for name in names)
         self._step("fill", 2)
+        self._guard(store, lock, opened.segment_buckets)
         commit_id = ground.surroundings.new_id()
 
         def fill(uncertain: bool) -> Statement:
@@ -209,10 +216,8 @@ class Restore:
             return
         ground.surroundings.at("restore-backup.filled")
         if manifest.runs is not None:
-            log_of_runs = RunLog(
-                lambda: ground.session, opened.location, local, ground.surroundings, ground.tuning
-            )
-            log_of_runs.restore(self._files.runs(), ground.deadline)
+            runs = self._files.runs(manifest.attempt)
+            RunLog(*self._beside(opened)).restore(runs, ground.deadline)
         self._step("compare", 3)
         wrong = differences(
             contents(rows, names), contents(store.rows(store.head().version), names)
@@ -227,6 +232,24 @@ class Restore:
         self._step("open", 4)
         self._open(store, lock)
 
+    def _guard(self, store: Store, lock: TableLock, buckets: int) -> None:
+        """Has the table refuse rows in other buckets than those that it has.
+
+        I2: catalogs that were open before may know another number, and nothing of this table. Only
+        the table itself can tell them for sure, and it costs a publish no question.
+        """
+        with lock.held(self._ground.deadline), self._ground.deadline.not_counting():
+            if _CONSTRAINT in store.detail().properties:
+                return
+            try:
+                store.session.sql(
+                    f"ALTER TABLE {store.relation} ADD CONSTRAINT {BUCKETS_CONSTRAINT} "
+                    f"CHECK (bucket = {bucket_sql(buckets)})"
+                )
+            except Exception:  # another restore was quicker, or only the answer was lost
+                if _CONSTRAINT not in store.detail().properties:
+                    raise
+
     def _open(self, store: Store, lock: TableLock) -> None:
         """Takes the mark away: from now on it is a catalog."""
         with lock.held(self._ground.deadline), self._ground.deadline.not_counting():
@@ -238,6 +261,19 @@ class Restore:
             except Exception:  # another restore was quicker, or only the answer was lost
                 if not is_open(store):
                     raise
+
+    def _offer_views(self, opened: Opened) -> None:
+        ground = self._ground
+        views.create_views(ground.session, opened.location, replace=False)
+        functions.create_functions(ground.session, opened.location, replace=False)
+        # Unlike the others it knows which table it is of, and at which version it begins.
+        audit_views.create_changes(ground.session, AuditLog(*self._beside(opened)))
+
+    def _beside(self, opened: Opened) -> BesideParts:
+        """What tables beside the entries are made of."""
+        ground = self._ground
+        local = opened.detail.path if ground.locked else None
+        return lambda: ground.session, opened.location, local, ground.surroundings, ground.tuning
 
     def _report(self, manifest: Manifest, opened: Opened, repeated: bool = False) -> RestoreReport:
         return RestoreReport(
@@ -260,9 +296,9 @@ def is_open(store: Store) -> bool:
     return RESTORING_PROPERTY not in store.detail().properties
 
 
-def rows_of(files: BackupFiles, buckets: int) -> DataFrame:
+def rows_of(files: BackupFiles, manifest: Manifest, buckets: int) -> DataFrame:
     """The rows of a backup with all columns of the table, in the buckets of such a catalog."""
-    rows = files.entries()
+    rows = files.entries(manifest.attempt)
     complete = rows.selectExpr("*", *nulls(rows.columns))
     return complete.selectExpr(
         *(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from catalog.contracts.rows import write_terms
 from catalog.contracts.terms import Terms
-from catalog.model import from_micros
+from catalog.model import Kind, from_micros
 from catalog.objects.reading import staged_objects
 from catalog.operations.committing import Committed, Committer, Request, Settled
 from catalog.operations.objects import check_in_order, in_order, write_objects
@@ -33,6 +33,7 @@ from catalog.table.statements import DATASOURCE, Statement
 log = logging.getLogger(__name__)
 
 ROLLBACK = "rollback"
+SEGMENT = Kind.SEGMENT.value
 _SHOWN = 10
 
 
@@ -164,9 +165,17 @@ class Rollback:
             [(self._bucket(name), name) for name in sorted(objects.datasources - unlimited)],
             "bucket INT, datasource STRING",
         )
+        homes = {self._bucket(name) for name in objects.datasources}
+        homes |= {b for each in plan.reaches if each.changed.kind == SEGMENT for b in each.buckets}
+        if homes:
+            rows.reads_all(DATASOURCE, homes)
+        known = self._store.session.sql(
+            f"SELECT key, commit_id FROM {self._store.pinned(plan.version)} "
+            f"WHERE kind = '{DATASOURCE}'"
+        )
         frames = [
             changes_of(plan.rows, rows),
-            probes(plan.rows, more, unlimited, rows),
+            probes(plan.rows, more, unlimited, known, rows),
             carried(past.rows, plan.rows, plan.gone, objects.fingerprints, rows),
         ]
         return rows.statement(

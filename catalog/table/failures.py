@@ -18,6 +18,9 @@ _GONE = re.compile(
     r"DELTA_CHANGE_DATA_FILE_NOT_FOUND|DELTA_MISSING_CHANGE_DATA|FILE_NOT_EXIST|"
     r"FileNotFoundException"
 )
+# Whoever restores a backup has the table refuse rows that are in other buckets than it has.
+BUCKETS_CONSTRAINT = "strata_buckets"
+_MISPLACED = re.compile(rf"DELTA_VIOLATE_CONSTRAINT\w*\].{{0,20}}\b{BUCKETS_CONSTRAINT}\b")
 _MARK = re.compile(r"strata:(\w+):(.*):strata", re.DOTALL)
 _LOST = (
     "Py4JNetworkError",
@@ -83,6 +86,11 @@ def classify(error: BaseException) -> Failure:
 def is_gone(error: BaseException) -> bool:
     """Whether the past can no longer be read, rather than not just now."""
     return bool(_GONE.search(condition_of(error)) or _GONE.search(str(error)))
+
+
+def is_misplaced(error: BaseException) -> bool:
+    """Whether the table refused rows because they are in the wrong buckets."""
+    return bool(_MISPLACED.search(str(error)))
 
 
 def _is_lost(error: BaseException) -> bool:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
-from catalog.errors import InvalidEpoch, InvalidInput, VersionNotFound
-from catalog.table.layout import SCHEMA_BUCKETS, bucket_of
+from catalog.errors import CatalogReplaced, InvalidEpoch, InvalidInput, VersionNotFound
+from catalog.table.layout import BUCKETS_PROPERTY, SCHEMA_BUCKETS, bucket_of
 from catalog.table.location import Location, literal, local_path
 
 if TYPE_CHECKING:
@@ -86,6 +86,16 @@ class Store:
     def detail(self) -> Detail:
         """What Delta says of the table now."""
         return read_detail(self.session, self.relation)
+
+    def check_buckets(self, buckets: int) -> int:
+        """The number of segment buckets, if it is still the one that is known.
+
+        Another table may have taken the place of the one that was opened. What looks in buckets
+        that it does not have would find nothing, without a word.
+        """
+        if self.detail().properties.get(BUCKETS_PROPERTY) != str(buckets):
+            raise replaced(self.location)
+        return buckets
 
     def head(self) -> Head:
         """The newest version, in one small query."""
@@ -237,6 +247,15 @@ class Store:
                 f"The history does not reach back to {moment.isoformat()}.", as_of=moment
             )
         return max(versions)
+
+
+def replaced(location: Location) -> CatalogReplaced:
+    """That the table spreads its segments over other buckets than the one that was opened."""
+    return CatalogReplaced(
+        f"The table of {location} is another one than when the catalog was opened, with another "
+        "number of buckets; nothing was written. Open the catalog again.",
+        location=str(location),
+    )
 
 
 def _aware(timestamp: datetime) -> datetime:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from catalog.errors import CatalogError, CommitFailed, GaveUp, OutcomeUnknown
 from catalog.model import Caller
-from catalog.table.failures import Failure, classify, condition_of, marked
+from catalog.table.failures import Failure, classify, condition_of, is_misplaced, marked
 from catalog.table.lock import TableLock
 from catalog.table.session import LAST_VERSION, USER_METADATA, Tuning, tune
 from catalog.table.statements import Statement
-from catalog.table.store import Store
+from catalog.table.store import Store, replaced
 from catalog.waiting import Deadline, Surroundings
 
 if TYPE_CHECKING:
@@ -98,6 +98,8 @@ class Writer:
                     return Executed(version, {}, retries)
                 if refusal:
                     raise RefusedByCheck(*refusal) from error
+                if is_misplaced(error):
+                    raise replaced(self.store.location) from error
                 if failure in (Failure.REFUSED, Failure.RAISED):
                     raise CommitFailed(
                         f"{verb} was refused and nothing was written: {error}",

@@ -59,9 +59,9 @@ def restored_versions(store: Store) -> set[int]:
     }
 
 
-def check_polls(found: Findings, store: Store, buckets: int, first: int, last: int) -> None:
+def check_polls(found: Findings, store: Store, first: int, last: int) -> None:
     """I5 and I6: what polls arrive at is what a full read finds."""
-    loader = Loader(store, buckets)
+    loader = Loader(store)
     start = Position("", first, "")
     before = loader.load_at(start) if first > 0 else loader.nothing(start)
     polled = loader.replay(before, Position("", last, "")).snapshot.content()

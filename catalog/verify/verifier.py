@@ -77,7 +77,7 @@ class Verifier:
             ("commits", partial(check_commits, found, store, feed, first)),
             (
                 "replay of the change feed",
-                partial(check_polls, found, store, self._buckets, first, last),
+                partial(check_polls, found, store, first, last),
             ),
         ]
 

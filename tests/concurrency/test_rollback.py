@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from catalog import Catalog, Object
+from catalog import Catalog, Contract, Object
 from catalog.errors import ClaimConflict
 from catalog.waiting import Surroundings
 from tests.concurrency.conflicts import conflict
@@ -56,15 +56,20 @@ def test_what_others_write_meanwhile_is_seen_or_stays(free: Open, gate: Gate, wh
 
 
 @pytest.mark.stress
-def test_a_schema_that_is_retired_meanwhile_is_carried(free: Open, gate: Gate) -> None:
+def test_what_comes_meanwhile_under_what_it_refers_to_is_seen(free: Open, gate: Gate) -> None:
     other = free()
     then = ground(other)
     rollback = Side(lambda: free(gate.between("rollback.planned")).rollback(then))
     gate.await_reached()
     # `b INT` of the segment that comes back is live when it is planned, and unused.
     assert other.cleanup(grace=timedelta(0)).retired
+    # Nobody has checked by this what comes back; no other row that the rollback reads changes.
+    contract = other.set_contract("orders", Contract(schema="c INT", enforcement="strict"))
     gate.open()
-    assert rollback.result.rows > 0
+    report = rollback.result
+    # Planned again, so that it takes the contract back as well.
+    assert (report.planned_at, report.beside) == (contract.version, 0)
+    assert other.contract("orders") is None
     assert ids(other) == {"orders/1", "orders/2"}
     assert other.cache().schema_of("orders/2").ddl == "b INT"
     assert_promises(other)

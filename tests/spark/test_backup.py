@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -13,10 +14,11 @@ import pytest
 from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
 
-from catalog import Catalog, Object, Step
+from catalog import Catalog, Contract, Object, Step
 from catalog.errors import (
     BackupNotFound,
     BrokenBackup,
+    CatalogReplaced,
     InvalidInput,
     LayoutTooNew,
     PathOccupied,
@@ -112,7 +114,7 @@ def test_a_backup_of_everything_comes_back_after_all_is_lost(
 
 
 def one_file(path: Path) -> Path:
-    return sorted(path.glob("*.parquet"))[0]
+    return sorted(path.rglob("*.parquet"))[0]
 
 
 def with_files(source: Path, target: Path, change: Callable[[Path], None]) -> str:
@@ -125,14 +127,14 @@ def with_files(source: Path, target: Path, change: Callable[[Path], None]) -> st
 def cut_in_half(backup: Path) -> None:
     file = one_file(backup / "backup_entries")
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-    for checksum in (backup / "backup_entries").glob(".*.crc"):
+    for checksum in (backup / "backup_entries").rglob(".*.crc"):
         checksum.unlink()
 
 
 def of_format(number: int) -> Callable[[Path], None]:
     def change(backup: Path) -> None:
-        (file,) = (backup / "backup_manifest").glob("part-*.txt")
-        (backup / "backup_manifest" / f".{file.name}.crc").unlink()
+        (file,) = (backup / "backup_manifest").rglob("part-*.txt")
+        (file.parent / f".{file.name}.crc").unlink()
         file.write_text(json.dumps({**json.loads(file.read_text()), "strata_backup": number}))
 
     return change
@@ -153,7 +155,8 @@ def test_a_backup_that_is_not_whole_is_refused_and_nothing_is_created(
 
     def swap(backup: Path) -> None:
         """As many rows of each kind, one of which says something else."""
-        rows = spark.read.parquet(str(backup / "backup_entries"))
+        (attempt,) = (backup / "backup_entries").iterdir()
+        rows = spark.read.parquet(str(attempt))
         changed = rows.selectExpr(
             *(
                 "IF(kind = 'segment', 99, num_rows) AS num_rows" if name == "num_rows" else name
@@ -161,8 +164,8 @@ def test_a_backup_that_is_not_whole_is_refused_and_nothing_is_created(
             )
         )
         changed.write.parquet(str(backup / "changed"))
-        shutil.rmtree(backup / "backup_entries")
-        (backup / "changed").rename(backup / "backup_entries")
+        shutil.rmtree(attempt)
+        (backup / "changed").rename(attempt)
 
     cases: list[tuple[str, Callable[[Path], None], type[Exception], str]] = [
         ("half", cut_in_half, BrokenBackup, "cannot be read"),
@@ -186,7 +189,7 @@ def test_a_backup_that_is_not_whole_is_refused_and_nothing_is_created(
     with pytest.raises(PathOccupied, match=r"notes\.txt"):
         catalog.backup(str(other))
 
-    # One that was stopped before its manifest was written is written anew.
+    # After one that was stopped before its manifest was written another one can be made there.
     stopped = tmp_path / "broken-manifest"
     assert catalog.backup(str(stopped)).repeated is False
     assert Catalog.restore(spark, str(stopped), where).rows == catalog.backup(str(stopped)).rows
@@ -207,6 +210,23 @@ def stopping(point: str) -> Surroundings:
     return Surroundings(at=at, pause=lambda attempt: 0.0)
 
 
+def await_true(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 90
+    while not holds():
+        assert time.monotonic() < end, "a poll in the background did not come"
+        time.sleep(0.05)
+
+
+def meeting(point: str, other: Callable[[], object]) -> Surroundings:
+    """Lets somebody else do something at a point."""
+
+    def at(reached: str) -> None:
+        if reached == point:
+            other()
+
+    return Surroundings(at=at, pause=lambda attempt: 0.0)
+
+
 def test_a_restore_that_was_stopped_is_nobodys_catalog_until_it_is_run_again(
     spark: SparkSession, open_catalog: Open, location: str, tmp_path: Path
 ) -> None:
@@ -218,10 +238,15 @@ def test_a_restore_that_was_stopped_is_nobodys_catalog_until_it_is_run_again(
         open_catalog(surroundings=stopping("backup.checked")).backup(path)
     with pytest.raises(BackupNotFound):
         Catalog.restore(spark, path, location + "2")
-    catalog.backup(path)
-    catalog.backup(older, version=1)
+    # Two at once: whoever is second leaves what the first has completed, also if it is slow.
+    slow = open_catalog(surroundings=meeting("backup.copied", lambda: catalog.backup(path)))
+    assert slow.backup(path).repeated
+    first = meeting("backup.checked", lambda: catalog.backup(older, version=1))
+    with pytest.raises(PathOccupied, match="holds the backup of version 1"):
+        open_catalog(surroundings=first).backup(older)
     cache = catalog.cache()
     remembered = cache.snapshot
+    polling = catalog.cache(datasources=["source1", "source2"]).start(every=0.5)
     shutil.rmtree(location)
 
     for point in ("restore-backup.created", "restore-backup.filled", "restore-backup.compared"):
@@ -246,7 +271,23 @@ def test_a_restore_that_was_stopped_is_nobodys_catalog_until_it_is_run_again(
     buckets = {row["bucket"] for row in entries(again).where("kind = 'segment'").collect()}
     assert buckets == {0, 1, 2}
     assert len(again.cache(datasources=["source1", "source2"]).snapshot) == 2
+    # What was open before spreads segments otherwise: a cache learns it, a catalog refuses.
+    await_true(lambda: polling.snapshot.position.table_id == again.table_id)
+    assert len(polling.snapshot) == 2
+    for work in (
+        lambda: catalog.publish([segment(f"source{n}/2") for n in range(1, 9)]),
+        lambda: catalog.drop([f"source{n}/1" for n in range(1, 9)]),
+        lambda: catalog.drop(datasource="source2"),
+        lambda: catalog.datasource_schema("source2"),
+        lambda: catalog.put(Object("table/z", {}, datasource="source2")),
+        lambda: catalog.set_contract("source2", Contract(schema="a0 INT", enforcement="warn")),
+    ):
+        refusal(again, CatalogReplaced, work)
     again.publish([segment("source9/1"), segment("source1/1", "a1 INT", 1)])
+    await_true(lambda: polling.version == again.version)
+    polling.stop()
+    assert polling.last_error is None
+    assert polling.datasources() == {"source1": 1, "source2": 1}
     assert again.drop(["source2/1"]).dropped == 1
     verified = again.verify(since=0)
     assert verified.ok, verified
@@ -262,6 +303,16 @@ def test_a_restore_into_a_schema_has_its_views(
     report = Catalog.restore(spark, path, schema_name)
     assert report.location == schema_name
     assert spark.sql(f"SELECT sum(num_rows) AS n FROM {schema_name}.segments").head() == (5,)
+    changes = f"SELECT key FROM {schema_name}.changes WHERE kind = 'segment'"
+    assert [row["key"] for row in spark.sql(changes).collect()] == ["orders/1"]
+    # A view of what was there before knows nothing of the new table.
+    opened = Catalog.open(spark, schema_name)
+    opened.publish([segment("orders/2")])
+    opened.roll_audit()
+    opened.close()
+    spark.sql(f"DROP TABLE {schema_name}.entries")
+    Catalog.restore(spark, path, schema_name)
+    assert [row["key"] for row in spark.sql(changes).collect()] == ["orders/1"]
 
 
 @pytest.mark.stress

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -71,3 +72,38 @@ def test_the_shell_goes_back_makes_backups_and_restores_them(
     assert (code, answer["facts"]["rows"]) == (0, 1)
     runs = [(row["job"], row["actor"], row["status"]) for row in catalog.runs().collect()]
     assert sorted(runs) == [("backup", "ann", "done"), ("rollback", "ann", "done")]
+
+
+@pytest.mark.stress
+def test_a_poll_that_goes_on_starts_anew_in_a_table_that_was_restored(
+    spark: SparkSession,
+    catalog: Catalog,
+    location: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    catalog.publish([segment("orders/1"), segment("orders/2")])
+    path = str(tmp_path / "backup")
+    catalog.backup(path)
+    for n in range(3, 7):
+        catalog.publish([segment(f"orders/{n}")])
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 1:
+            shutil.rmtree(location)
+        elif len(slept) == 2:  # between the two there was nothing to be polled
+            Catalog.restore(spark, path, location)
+
+    monkeypatch.setattr("catalog.cli.commands.poll.sleep", sleep)
+    argv = ["poll", "--location", location, "--every", "1", "--polls", "3", "--output", "json"]
+    assert shell.main(argv, lambda *_: nullcontext(spark)) == 0
+    answers = [json.loads(line)["facts"] for line in capsys.readouterr().out.splitlines()]
+    assert [(each["added"], each.get("replaced")) for each in answers] == [
+        (0, None),
+        (2, True),
+        (0, None),
+    ]
+    assert answers[1]["before"] == 0

@@ -8,9 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from catalog import Catalog, Object
-from catalog.errors import BackupNotFound, ClaimConflict, InvalidInput, ReadOnly, VersionNotFound
+from catalog.errors import (
+    BackupNotFound,
+    ClaimConflict,
+    InvalidInput,
+    NumberTaken,
+    ReadOnly,
+    VersionNotFound,
+)
 from tests.spark.operating import refusal, revisions, staged
 from tests.unit.builders import segment
 
@@ -144,3 +152,30 @@ def test_what_cannot_go_back_is_refused_and_writes_nothing(
     assert {each.key for each in catalog.list()} == {"db/x", "table/y"}
     report = catalog.verify(since=0)
     assert report.ok, report
+
+
+@pytest.mark.stress
+def test_a_name_comes_back_with_all_its_versions_or_not_at_all(
+    spark: SparkSession, catalog: Catalog, tmp_path: Path
+) -> None:
+    older, newer, last = (str(tmp_path / name) for name in ("older", "newer", "last"))
+    catalog.register("orders", "a INT")
+    catalog.backup(older)
+    catalog.register("orders", "a INT, b INT")
+    catalog.backup(newer)
+    Catalog.restore(spark, older, str(tmp_path / "copy"))
+    copy = Catalog.open(spark, str(tmp_path / "copy"))
+    # The backup has more versions than the catalog: who counts them comes along.
+    report = copy.rollback(backup=newer)
+    assert counted(report) == {"named": (0, 1, 0), "schema": (1, 0, 0), "version": (1, 0, 0)}
+    assert copy.rollback(backup=older).rows == 0
+    assert copy.register("orders", "a INT, b INT, c INT").version == 3
+    # Both went on from there, each in its own way.
+    catalog.register("orders", "a INT, b INT, d INT")
+    catalog.backup(last)
+    for dry_run in (True, False):
+        error = refusal(copy, NumberTaken, lambda d=dry_run: copy.rollback(backup=last, dry_run=d))
+        assert "orders/3" in str(error)
+    verified = copy.verify(since=0)
+    assert verified.ok, verified
+    copy.close()

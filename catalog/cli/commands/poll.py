@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError
+from dataclasses import replace
 from datetime import UTC, datetime
 from time import sleep
 
@@ -14,6 +15,10 @@ from catalog.cli.options import positive, seconds
 from catalog.errors import InvalidInput
 
 LAST = "last"
+_REPLACED = (
+    "The table is another one than before, restored or created anew. Its versions begin again; "
+    "this is all that it holds."
+)
 _BRIEF = ("version", "change", "kind", "key", "fingerprint", "num_rows")
 
 
@@ -47,15 +52,23 @@ def _poll(work: Work) -> Answer:
     every, polls = work.arguments.every, work.arguments.polls
     if every is None:
         every = work.catalog.get_setting("poll.interval")
-    version = _first(work)
-    done = 0
+    version, table = _first(work), work.catalog.table_id
+    done, replaced = 0, False
     while True:
         answer, version = _look(work, version)
+        if replaced:
+            facts = {**answer.facts, "replaced": True}
+            answer = replace(answer, facts=facts, note=_REPLACED)
         done += 1
         if every is None or done == polls:
             return answer
         work.tell(answer)
         sleep(every)
+        while (found := work.catalog.table_id) is None:
+            sleep(every)  # it is gone, or a restore fills it
+        replaced = found != table
+        if replaced:
+            version, table = 0, found
 
 
 def _first(work: Work) -> int:

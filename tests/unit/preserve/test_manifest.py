@@ -32,6 +32,7 @@ MADE = Manifest(
     entries={"segment": Content(3, "00ff"), "schema": Content(1, "01")},
     runs=Content(2, "aa"),
     properties={"delta.logRetentionDuration": "interval 30 days"},
+    attempt="0a1b",
 )
 _texts = st.text(max_size=20)
 _contents = st.builds(Content, st.integers(0, 1 << 40), _texts)
@@ -92,6 +93,8 @@ def signed(**values: Any) -> str:
         (signed(made_at="soon"), "does not say what it should"),
         (signed(more=1), "does not say what it should"),
         (signed(entries={"segment": {"rows": 1}}), "does not say what it should"),
+        (signed(attempt="../elsewhere"), "a directory that cannot be"),
+        (signed(attempt=7), "does not say what it should"),
         (signed(properties={"delta.x": "'); DROP"}), "properties that cannot be"),
     ],
 )
@@ -99,6 +102,13 @@ def test_a_manifest_that_is_not_right_is_refused(text: str, told: str) -> None:
     with pytest.raises(BrokenBackup, match=told) as caught:
         Manifest.from_json(text, "/b")
     assert caught.value.values["path"] == "/b"
+
+
+def test_a_manifest_of_before_there_were_attempts_is_read() -> None:
+    document = json.loads(MADE.to_json())
+    del document["digest"], document["attempt"]
+    text = json.dumps({**document, "digest": _digest(document)})
+    assert Manifest.from_json(text, "/b") == replace(MADE, attempt="")
 
 
 def test_accounts_that_differ_are_told_kind_by_kind() -> None:
