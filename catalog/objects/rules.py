@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from catalog.errors import InvalidType
+from catalog.errors import InvalidObject, InvalidType
 from catalog.objects.body import canonical
 from catalog.objects.contents import fields_from, problems
 from catalog.objects.declared import DECLARATION, Types
 from catalog.objects.fields import Field
 from catalog.objects.model import Node
 from catalog.objects.types import STATE, ObjectType, Rule
+from catalog.retention.rules import rule_of
 
 NAMES = "names"
 STATES = "states"
@@ -304,6 +305,23 @@ def _declared(document: Any) -> Mapping[str, Field] | None:
         return None
 
 
+def _requires(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
+    name, other = rule.parameters
+    for key in objects.of_type(declared.name):
+        body = objects.bodies[key]
+        if body.get(name) is not None and body.get(other) is None:
+            yield Broken(rule.kind, key, f"has {name} and no {other}; give {other} too")
+
+
+def _retention(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
+    for key in objects.of_type(declared.name):
+        try:
+            rule_of(key, objects.bodies[key])
+        except InvalidObject as error:
+            text = error.message.removeprefix(f"The retention rule {key} ").removesuffix(".")
+            yield Broken(rule.kind, key, text)
+
+
 _KINDS: dict[str, Callable[[Everything, ObjectType, Rule], Iterator[Broken]]] = {
     "unique": _unique,
     "one_of_siblings": _one_of_siblings,
@@ -312,4 +330,6 @@ _KINDS: dict[str, Callable[[Everything, ObjectType, Rule], Iterator[Broken]]] = 
     "at_most": _at_most,
     "meets": _meets,
     "conforms": _conforms,
+    "requires": _requires,
+    "retention": _retention,
 }

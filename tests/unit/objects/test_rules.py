@@ -25,6 +25,7 @@ from catalog.objects.types import (
     unique,
 )
 from catalog.objects.works import declaring, ensuring, putting, removing, renaming
+from catalog.retention.rules import rule_of
 from tests.unit.objects.platform import BREAKS, GROUND, SECRET, ground, node, replica, step
 from tests.unit.objects.strategies import links_agree
 
@@ -51,6 +52,15 @@ def test_a_change_that_breaks_a_rule_is_refused_by_its_name(what: str) -> None:
     assert key in refusal.value.message
     assert f"(rule {rule})" in refusal.value.message
     assert SECRET not in f"{refusal.value} {refusal.value.values}"
+
+
+def test_a_rule_of_retention_is_refused_with_the_words_of_the_job() -> None:
+    key, body = "retention/datasource/new", {"max_segments": 2, "keep_at_least": 3}
+    with pytest.raises(InvalidObject) as of_job:
+        rule_of(key, {**body, "action": "drop"})
+    with pytest.raises(RuleViolation) as of_put:
+        step(STATE, putting(changes_of(Object(key, {**body, "action": "drop"}))))
+    assert of_job.value.message.partition(" rule ")[2].rstrip(".") in of_put.value.message
 
 
 def test_every_rule_is_broken_somewhere() -> None:
