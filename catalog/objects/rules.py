@@ -259,7 +259,8 @@ def _at_most(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[
         if isinstance(most, int) and len(family) > most:
             parent = objects.types.parent_of(family[0])
             text = f"is one of {len(family)}, and {rule.parameters[0]} of {parent} is {most}"
-            yield Broken(rule.kind, family[-1], text, _family(family[0]), len(family) - most)
+            among = f"{_family(family[0])} {rule.parameters[0]}"
+            yield Broken(rule.kind, family[-1], text, among, len(family) - most)
 
 
 def _meets(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
