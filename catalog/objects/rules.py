@@ -23,6 +23,8 @@ from catalog.retention.rules import rule_of
 
 NAMES = "names"
 STATES = "states"
+# What is no range hides whatever else is wrong with ranges: it counts for more than all of that.
+_HIDES_OTHERS = 1 << 32
 
 
 @dataclass(frozen=True)
@@ -219,8 +221,7 @@ def _ranges(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[B
         }
         among = f"{_family(family[0])} {' '.join(rule.parameters)}"
         wrong = [*_no_ranges(family, bounds)]
-        # What is no range hides whatever else is wrong: it counts for more than all of that.
-        excess = len(family) + len(wrong)
+        excess = _HIDES_OTHERS + len(wrong)
         if not wrong:
             wrong = [*_steps(family, bounds)]
             excess = len(wrong)

@@ -144,6 +144,16 @@ MENDED_BY_HALVES: dict[str, tuple[list[Object], list[Changes]]] = {
         ],
         [changes_of(remove="node/m2"), changes_of(remove="node/z2")],
     ),
+    "an empty shard that hides others": (
+        [
+            Object(f"shard/main/{name}", {"low": low, "high": 14}, ["datastore/main"])
+            for name, low in (("x", 14), ("y", 12), ("z", 13))
+        ],
+        [
+            changes_of(Object("shard/main/e", {"low": 30, "high": 40})),
+            *(changes_of(remove=f"shard/main/{name}") for name in "xyze"),
+        ],
+    ),
     "shards that overlap": (
         [
             Object(f"shard/main/{name}", {"low": low, "high": 20}, ["datastore/main"])
