@@ -264,7 +264,7 @@ class Maintainer:
         commit_id = self._errand.surroundings.new_id()
         with self._writer.lock.held(deadline), deadline.not_counting():
             session.conf.set(
-                USER_METADATA, user_metadata(commit_id, "retain", [self._errand.caller])
+                USER_METADATA, user_metadata(commit_id, "set-retention", [self._errand.caller])
             )
             try:
                 session.sql(sql)

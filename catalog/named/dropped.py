@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from catalog.evolution.compatibility import Kind, compatibility
+from catalog.evolution.compatibility import Kind, Mode, compatibility
 from catalog.named.model import Dropped, Reason
 from catalog.schema import Column, Schema
 from catalog.schema.names import folded, parts, quote
 
-_REFUSED = {Kind.RETYPED, Kind.RESPELLED}
-_WHY = "it was dropped by version {since} as {type}, and comes back only as that, wider or narrower"
+_WHY = "it was dropped by version {since} as {type}, and comes back only as what may follow that"
 
 
 def remembered(
@@ -28,26 +27,26 @@ def remembered(
     return dict(sorted(gone.items()))
 
 
-def wrong_returns(dropped: Mapping[str, Dropped], new: Schema) -> tuple[Reason, ...]:
-    """Columns that come back with a type that has nothing to do with what they were."""
+def wrong_returns(dropped: Mapping[str, Dropped], new: Schema, mode: Mode) -> tuple[Reason, ...]:
+    """Columns that come back with a type that the mode would not have let follow what they were."""
     known = {folded(path): (path, each) for path, each in dropped.items()}
     found: dict[tuple[str, ...], Reason] = {}
     for column in new.columns:
         was = known.get(folded(column.path))
-        for reason in () if was is None else _wrong(*was, column):
+        for reason in () if was is None else _wrong(*was, column, mode):
             # A struct that comes back says the same as the columns in it.
             found.setdefault(folded(reason.path), reason)
     return tuple(found.values())
 
 
-def _wrong(path: str, was: Dropped, now: Column) -> Iterator[Reason]:
+def _wrong(path: str, was: Dropped, now: Column, mode: Mode) -> Iterator[Reason]:
     # As columns of one name: the change of a type that holds others is told by its path in it.
     for change in compatibility(f"c {was.type}", f"c {now.type}").changes:
-        if change.kind in _REFUSED:
+        if not mode.allows(change):
             here = now.path + change.path[1:]
             yield _reason(here, change.kind, change.old, change.new, was.since)
     before, after = parts(path)[-1], parts(now.path)[-1]
-    if before != after:
+    if before != after and mode is not Mode.NONE:
         yield _reason(now.path, Kind.RESPELLED, quote(before), quote(after), was.since)
 
 

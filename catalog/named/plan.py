@@ -114,9 +114,7 @@ def _next(history: History, wanted: Wanted, schema: Schema) -> Planned:
     head, number = history.head, history.head.current + 1
     asked = history.versions if head.mode.transitive else history.versions[-1:]
     refused = list(_breaks(history, asked, schema, head.mode))
-    # Where everything may follow everything, a column that comes back may be anything, too.
-    if head.mode is not Mode.NONE:
-        refused += wrong_returns(head.dropped, schema)
+    refused += wrong_returns(head.dropped, schema, head.mode)
     if refused and not wanted.force:
         raise incompatible(wanted.name, number, head.mode, distinct(refused))
     # Against each of them: a column that was dropped may have come back otherwise than it was.

@@ -10,9 +10,9 @@ from catalog.errors import InvalidInput, InvalidType
 from catalog.objects.body import canonical
 from catalog.objects.fields import Field, FieldType
 from catalog.schema.names import child
+from catalog.secret import is_reference
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
-_SECRET = re.compile(r"secret://[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
 _DEEPEST = 20
 
 
@@ -67,7 +67,7 @@ def _value_problems(field: Field, value: Any, path: str) -> Iterator[Problem]:
     match field.type:
         case FieldType.SECRET:
             # Never the value: it may be the secret.
-            if not isinstance(value, str) or not _SECRET.fullmatch(value):
+            if not is_reference(value):
                 how = "must name where the secret is kept, as secret://scope/name; it is not shown"
                 yield Problem("secret", path, how)
         case FieldType.LIST:

@@ -11,7 +11,7 @@ from catalog.objects.changes import Changes
 from catalog.objects.declared import DECLARATION, PARENT, Types
 from catalog.objects.graph import Identify
 from catalog.objects.model import Node, Object
-from catalog.objects.rules import Broken, broken_rules, broken_steps, missing
+from catalog.objects.rules import Broken, broken_rules, broken_steps, missing, newly_broken
 from catalog.objects.state import State, applied
 from catalog.objects.types import TYPE
 
@@ -105,7 +105,7 @@ def changed(
 
 
 def check(before: State, after: State) -> None:
-    """Raises `RuleViolation` if a rule holds before and not after.
+    """Raises `RuleViolation` if a rule holds before and not after, or is broken by more then.
 
     What is broken already, by another release or by hand, must not be in the way of mending it.
     """
@@ -114,8 +114,7 @@ def check(before: State, after: State) -> None:
         return
     found = list(broken_rules(types, after))
     if found:
-        known = set(broken_rules(Types.among(before), before))
-        found = [each for each in found if each not in known]
+        found = newly_broken(broken_rules(Types.among(before), before), found)
     _refuse([*found, *broken_steps(types, before, after)])
 
 

@@ -22,6 +22,8 @@ from catalog.objects.types import (
     meets,
     one_of_siblings,
     ranges,
+    requires,
+    retention,
     unique,
 )
 
@@ -136,6 +138,7 @@ PLATFORM: tuple[ObjectType, ...] = (
             ),
             "acl": anything(comment="Who may do what, as JSON"),
         },
+        rules=(requires("schema_version", "schema"),),
     ),
     ObjectType(
         "index",
@@ -160,5 +163,6 @@ PLATFORM: tuple[ObjectType, ...] = (
             ),
             "enabled": boolean(default=True, comment="Whether the rule does anything"),
         },
+        rules=(retention(),),
     ),
 )

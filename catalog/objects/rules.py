@@ -7,33 +7,57 @@ and the kinds of rules that a type can have.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from catalog.errors import InvalidType
+from catalog.errors import InvalidObject, InvalidType
 from catalog.objects.body import canonical
 from catalog.objects.contents import fields_from, problems
 from catalog.objects.declared import DECLARATION, Types
 from catalog.objects.fields import Field
 from catalog.objects.model import Node
 from catalog.objects.types import STATE, ObjectType, Rule
+from catalog.retention.rules import rule_of
 
 NAMES = "names"
 STATES = "states"
+# What is no range hides whatever else is wrong with ranges: it counts for more than all of that.
+_HIDES_OTHERS = 1 << 32
 
 
 @dataclass(frozen=True)
 class Broken:
-    """A rule that does not hold: its name, the object that shows it, and what is wrong."""
+    """A rule that does not hold: its name, the object that shows it, and what is wrong.
+
+    Where several objects break it together, `among` says which of them and `excess` by how much:
+    whoever takes one of them away has another to show, and breaks nothing.
+    """
 
     rule: str
     key: str
     text: str
+    among: str = ""
+    excess: int = 1
 
     def __str__(self) -> str:
         return f"{self.key} {self.text} (rule {self.rule})"
+
+
+def newly_broken(before: Iterable[Broken], after: Iterable[Broken]) -> list[Broken]:
+    """What is broken after and was not before, or not so much."""
+    found = list(after)
+    if not found:
+        return []
+    known: dict[tuple[str, str], int] = {}
+    for each in before:
+        known[_place(each)] = max(each.excess, known.get(_place(each), 0))
+    return [each for each in found if each.excess > known.get(_place(each), 0)]
+
+
+def _place(broken: Broken) -> tuple[str, str]:
+    return broken.rule, broken.among or str(broken)
 
 
 class Everything:
@@ -129,35 +153,46 @@ def missing(rule: str, target: str) -> str:
 
 
 def _names(keys: list[str]) -> Iterator[Broken]:
-    seen: dict[str, str] = {}
-    for key in keys:
-        first = seen.setdefault(key.casefold(), key)
-        if first != key:
-            yield Broken(NAMES, key, f"has a name that differs from {first} in case only")
+    for folded, first, others in _alike({key: key.casefold() for key in keys}):
+        for key in others:
+            text = f"has a name that differs from {first} in case only"
+            yield Broken(NAMES, key, text, folded, len(others))
+
+
+def _alike(values: Mapping[str, str]) -> Iterator[tuple[str, str, list[str]]]:
+    """Values that several keys have, each with the first key and the others."""
+    keys: defaultdict[str, list[str]] = defaultdict(list)
+    for key, value in values.items():
+        keys[value].append(key)
+    return ((value, first, others) for value, (first, *others) in keys.items() if others)
 
 
 # --- kinds of rules ------------------------------------------------------------------------------
 
 
+def _family(key: str) -> str:
+    """What the objects below one parent have in common."""
+    return f"{key.rpartition('/')[0]}/"
+
+
 def _unique(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
-    yield from _repeated(objects, objects.of_type(declared.name), rule, "")
+    yield from _repeated(objects, objects.of_type(declared.name), rule, declared.name)
 
 
 def _distinct_siblings(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
     for family in objects.families(declared.name):
-        yield from _repeated(objects, family, rule, " below the same parent")
+        for each in _repeated(objects, family, rule, _family(family[0])):
+            yield replace(each, text=f"{each.text} below the same parent")
 
 
-def _repeated(objects: Everything, keys: list[str], rule: Rule, where: str) -> Iterator[Broken]:
-    seen: dict[str, str] = {}
-    for key in keys:
-        values = [objects.bodies[key].get(name) for name in rule.parameters]
-        if any(value is None for value in values):
-            continue
-        first = seen.setdefault(canonical(values), key)
-        if first != key:
-            names = " and ".join(rule.parameters)
-            yield Broken(rule.kind, key, f"has the same {names} as {first}{where}")
+def _repeated(objects: Everything, keys: list[str], rule: Rule, within: str) -> Iterator[Broken]:
+    given = {key: [objects.bodies[key].get(name) for name in rule.parameters] for key in keys}
+    texts = {key: canonical(values) for key, values in given.items() if None not in values}
+    names = " and ".join(rule.parameters)
+    for value, first, others in _alike(texts):
+        among = f"{within} {names} {value}"
+        for key in others:
+            yield Broken(rule.kind, key, f"has the same {names} as {first}", among, len(others))
 
 
 def _one_of_siblings(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
@@ -167,11 +202,15 @@ def _one_of_siblings(objects: Everything, declared: ObjectType, rule: Rule) -> I
     for family in objects.families(declared.name):
         having = [key for key in family if canonical(objects.bodies[key].get(name)) == wanted]
         if len(having) != 1:
+            # None is not less of what too many are.
+            among = f"{_family(family[0])} {name} {wanted} {'many' if having else 'none'}"
             yield Broken(
                 rule.kind,
                 having[1] if having else family[0],
                 f"is one of {len(family)} below one parent, of which {len(having)} have {name} "
                 f"{wanted}; exactly one must",
+                among,
+                max(len(having) - 1, 1),
             )
 
 
@@ -180,33 +219,39 @@ def _ranges(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[B
         bounds = {
             key: [objects.bodies[key].get(name) for name in rule.parameters] for key in family
         }
-        given = [bound for both in bounds.values() for bound in both if bound is not None]
-        texts = all(isinstance(bound, str) for bound in given)
-        if not texts and not all(type(bound) in (int, float) for bound in given):
-            yield Broken(
-                rule.kind, family[0], "has siblings whose ranges are not all texts or all numbers"
-            )
-            continue
-        # An open beginning comes first, whatever its end.
-        lows: dict[str, Any] = {key: low for key, (low, _) in bounds.items() if low is not None}
-        ordered = [key for key in family if key not in lows]
-        ordered += sorted(lows, key=lows.__getitem__)
-        yield from _steps(rule, ordered, bounds)
+        among = f"{_family(family[0])} {' '.join(rule.parameters)}"
+        wrong = [*_no_ranges(family, bounds)]
+        excess = _HIDES_OTHERS + len(wrong)
+        if not wrong:
+            wrong = [*_steps(family, bounds)]
+            excess = len(wrong)
+        for key, text in wrong:
+            yield Broken(rule.kind, key, text, among, excess)
 
 
-def _steps(rule: Rule, keys: list[str], bounds: Mapping[str, list[Any]]) -> Iterator[Broken]:
-    for key in keys:
-        low, high = bounds[key]
+def _no_ranges(keys: list[str], bounds: Mapping[str, list[Any]]) -> Iterator[tuple[str, str]]:
+    given = [bound for both in bounds.values() for bound in both if bound is not None]
+    texts = all(isinstance(bound, str) for bound in given)
+    if not texts and not all(type(bound) in (int, float) for bound in given):
+        yield keys[0], "has siblings whose ranges are not all texts or all numbers"
+        return
+    for key, (low, high) in bounds.items():
         if low is not None and high is not None and not low < high:
-            yield Broken(rule.kind, key, f"has the range from {low!r:.80} to {high!r:.80}: empty")
-            return
-    for key, after in pairwise(keys):
+            yield key, f"has the range from {low!r:.80} to {high!r:.80}: empty"
+
+
+def _steps(keys: list[str], bounds: Mapping[str, list[Any]]) -> Iterator[tuple[str, str]]:
+    # An open beginning comes first, whatever its end.
+    lows: dict[str, Any] = {key: low for key, (low, _) in bounds.items() if low is not None}
+    ordered = [key for key in keys if key not in lows]
+    ordered += sorted(lows, key=lows.__getitem__)
+    for key, after in pairwise(ordered):
         end, begin = bounds[key][1], bounds[after][0]
         if end is None or begin is None or end > begin:
-            yield Broken(rule.kind, after, f"has a range that overlaps with that of {key}")
+            yield after, f"has a range that overlaps with that of {key}"
         elif end < begin:
             how = f"from {begin!r:.80} and that of {key} ends before, at {end!r:.80}"
-            yield Broken(rule.kind, after, f"has a range that leaves a gap: it goes {how}")
+            yield after, f"has a range that leaves a gap: it goes {how}"
 
 
 def _at_most(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
@@ -215,7 +260,8 @@ def _at_most(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[
         if isinstance(most, int) and len(family) > most:
             parent = objects.types.parent_of(family[0])
             text = f"is one of {len(family)}, and {rule.parameters[0]} of {parent} is {most}"
-            yield Broken(rule.kind, family[-1], text)
+            among = f"{_family(family[0])} {rule.parameters[0]}"
+            yield Broken(rule.kind, family[-1], text, among, len(family) - most)
 
 
 def _meets(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
@@ -261,6 +307,23 @@ def _declared(document: Any) -> Mapping[str, Field] | None:
         return None
 
 
+def _requires(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
+    name, other = rule.parameters
+    for key in objects.of_type(declared.name):
+        body = objects.bodies[key]
+        if body.get(name) is not None and body.get(other) is None:
+            yield Broken(rule.kind, key, f"has {name} and no {other}; give {other} too")
+
+
+def _retention(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
+    for key in objects.of_type(declared.name):
+        try:
+            rule_of(key, objects.bodies[key])
+        except InvalidObject as error:
+            text = error.message.removeprefix(f"The retention rule {key} ").removesuffix(".")
+            yield Broken(rule.kind, key, text)
+
+
 _KINDS: dict[str, Callable[[Everything, ObjectType, Rule], Iterator[Broken]]] = {
     "unique": _unique,
     "one_of_siblings": _one_of_siblings,
@@ -269,4 +332,6 @@ _KINDS: dict[str, Callable[[Everything, ObjectType, Rule], Iterator[Broken]]] = 
     "at_most": _at_most,
     "meets": _meets,
     "conforms": _conforms,
+    "requires": _requires,
+    "retention": _retention,
 }

@@ -79,6 +79,16 @@ def conforms(field: str, reference: str, target_field: str) -> Rule:
     return Rule("conforms", (field, reference, target_field))
 
 
+def requires(field: str, other: str) -> Rule:
+    """The field is given only beside another."""
+    return Rule("requires", (field, other))
+
+
+def retention() -> Rule:
+    """The body says how long segments stay, as `retain` takes it."""
+    return Rule("retention", ())
+
+
 # The parameters of each kind that name fields of the type itself, and how many there are.
 _OWN_FIELDS = {
     "unique": None,
@@ -88,6 +98,8 @@ _OWN_FIELDS = {
     "at_most": (0, 1),
     "meets": (0, 3),
     "conforms": (2, 3),
+    "requires": (2, 2),
+    "retention": (0, 0),
 }
 
 

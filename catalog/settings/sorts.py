@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from catalog.durations import LONGEST, duration_text, parse_duration
+from catalog.secret import is_reference
 
 LONGEST_TEXT = 4000
-_REFERENCE = re.compile(r"secret://[^/\s]+/[^/\s]+")
 
 
 @dataclass(frozen=True)
@@ -83,9 +82,9 @@ def _anything(given: Any) -> Any:
 
 def _reference(given: Any) -> str:
     # What was given is not repeated: it may be the secret itself.
-    if not isinstance(given, str) or not _REFERENCE.fullmatch(given):
+    if not is_reference(given):
         raise ValueError("secrets are not kept here; give a reference, secret://scope/name")
-    return given
+    return str(given)
 
 
 SECONDS = Sort("a time above zero, in seconds or as 90s", _seconds)

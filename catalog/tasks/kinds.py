@@ -213,6 +213,35 @@ def _copy(work: TaskWork) -> Mapping[str, Any]:
     return {"version": report.version, "path": report.path, "rows": report.rows}
 
 
+# --- rebucket -------------------------------------------------------------------------------------
+
+
+def _restore(work: TaskWork) -> Mapping[str, Any]:
+    report = type(work.catalog).restore(
+        work.catalog._spark,
+        work.arguments["path"],
+        work.arguments["target"],
+        segment_buckets=work.arguments["segment_buckets"],
+        actor=work.actor,
+        reason=work.reason,
+        deadline=work.deadline,
+        progress=work.progress,
+    )
+    return {"location": report.location, "segment_buckets": report.segment_buckets}
+
+
+def _verify(work: TaskWork) -> Mapping[str, Any]:
+    """Whether the new catalog keeps the promises, and whether it has all that this one has."""
+    with type(work.catalog).open(
+        work.catalog._spark, work.arguments["target"], read_only=True
+    ) as moved:
+        violations = moved.verify(progress=work.progress).violations
+    return {
+        "violations": sum(each.count for each in violations),
+        "versions_since": work.catalog.version - work.results["copy"]["version"],
+    }
+
+
 # --- retain ---------------------------------------------------------------------------------------
 
 
@@ -294,6 +323,19 @@ _KINDS = (
         exclusive="backup",
         arguments={"path": str, "version": int, "time": str},
         required=frozenset({"path"}),
+    ),
+    TaskKind(
+        "rebucket",
+        in_order(
+            TaskStep("choose", _choose),
+            TaskStep("copy", _copy),
+            TaskStep("restore", _restore),
+            TaskStep("verify", _verify),
+        ),
+        exclusive="rebucket",
+        arguments={"path": str, "target": str, "segment_buckets": int},
+        required=frozenset({"path", "target", "segment_buckets"}),
+        found=frozenset({"violations", "versions_since"}),
     ),
     TaskKind(
         "retain",

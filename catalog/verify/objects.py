@@ -8,26 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
-from catalog.contracts.limits import TableLimits, limits_document
-from catalog.contracts.terms import stored_limits
 from catalog.errors import InvalidObject
-from catalog.objects.declared import Types
-from catalog.objects.limits import limits_of
 from catalog.objects.model import Node, digest_of
-from catalog.objects.rules import Broken, broken_rules
-from catalog.objects.schemas import known_versions, missing_schemas, named_schemas
-from catalog.objects.types import TYPE
 from catalog.verify.changes import Row, Step
 from catalog.verify.report import Findings, Problem, Sort
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 KIND = "object"
 _NOWHERE = "an object links to one that is not there"
@@ -59,67 +48,6 @@ def check_objects(found: Findings, pinned: str) -> None:
     found.expect_no_flags(
         rows, [Sort("I3", _NOWHERE, "nowhere"), Sort("I4", _DISAGREES, "disagrees")]
     )
-
-
-def check_rules(found: Findings, pinned: str) -> None:
-    """The rules of declared types among all objects at one version.
-
-    They are no promise about the table: each commit that changes objects keeps them, and a raw
-    RESTORE or another release may not.
-    """
-    said = f"SELECT key, revision, fingerprint, datasource, digest, payload FROM {pinned} "
-    declarations = f"startswith(key, '{TYPE}/')"
-    nodes = _nodes(found.session, f"{said} WHERE kind = 'object' AND {declarations}")
-    if nodes:
-        nodes |= _nodes(found.session, f"{said} WHERE kind = 'object' AND NOT {declarations}")
-        types = Types.among(nodes)
-        broken = [*broken_rules(types, nodes), *_missing_schemas(found, pinned, types, nodes)]
-        found.note(
-            Problem(
-                "rules", f"the rule {each.rule} does not hold", {"key": each.key, "why": each.text}
-            )
-            for each in broken
-        )
-    found.note(_wrong_limits(found.session, pinned, limits_of(nodes)))
-
-
-def _missing_schemas(
-    found: Findings, pinned: str, types: Types, nodes: dict[str, Node]
-) -> list[Broken]:
-    wanted = named_schemas(types, nodes, {})
-    names = {name for name, _ in wanted.values()}
-    return missing_schemas(wanted, known_versions(found.session, pinned, names))
-
-
-def _wrong_limits(
-    session: SparkSession, pinned: str, limits: dict[str, TableLimits]
-) -> Iterator[Problem]:
-    """Datasources whose rows do not have the limits that tables give them."""
-    rows = session.sql(
-        f"SELECT key, payload FROM {pinned} WHERE kind = 'datasource' AND payload IS NOT NULL"
-    ).collect()
-    stored: dict[str, TableLimits] = {}
-    for row in rows:
-        # Terms that cannot be read do not have their digest, which another check tells of.
-        with suppress(ValueError, TypeError, KeyError, AttributeError):
-            stored[row["key"]] = stored_limits(row["payload"])
-    for name in sorted(stored.keys() | limits.keys()):
-        has, given = stored.get(name, {}), limits.get(name, {})
-        if has != given:
-            yield Problem(
-                "rules",
-                "a datasource does not have the limits that its tables give",
-                {"key": name, "has": limits_document(has), "given": limits_document(given)},
-            )
-
-
-def _nodes(session: SparkSession, query: str) -> dict[str, Node]:
-    """Objects by key, but for those that cannot be read, which another check tells of."""
-    nodes = {}
-    for row in session.sql(query).collect():
-        with suppress(InvalidObject):
-            nodes[row["key"]] = Node.from_payload(**row.asDict())
-    return nodes
 
 
 def _wrong_contents(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

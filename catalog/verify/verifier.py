@@ -13,11 +13,12 @@ from catalog.verify import names, objects, operations
 from catalog.verify.changes import steps
 from catalog.verify.history import check_commits, check_polls, restored_versions
 from catalog.verify.names import Names, check_names
-from catalog.verify.objects import Links, check_objects, check_rules
+from catalog.verify.objects import Links, check_objects
 from catalog.verify.operations import Lives, check_operations
 from catalog.verify.references import check_references, check_references_always
 from catalog.verify.report import Findings, Problem, VerifyReport
 from catalog.verify.rows import IDENTITY, check_rows, check_uniqueness
+from catalog.verify.rules import CONTENT, Rules, check_rules, declares_types
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -71,7 +72,7 @@ class Verifier:
             ("keys at every version", partial(check_uniqueness, found, events)),
             ("references at every version", partial(check_references_always, found, events)),
             (
-                "operations, objects and names at every version",
+                "operations, objects, names and rules at every version",
                 partial(self._check_lives, events, first),
             ),
             ("commits", partial(check_commits, found, store, feed, first)),
@@ -87,11 +88,11 @@ class Verifier:
         store = self._store
         columns = (
             *IDENTITY,
-            "fingerprint",
             "commit_id",
-            "revision",
             "state",
-            # Not the bodies of objects, which nothing here asks for.
+            # Whoever does not ask for these does not have Spark read them.
+            *CONTENT,
+            # Not the bodies of objects, which only rules ask for.
             "CASE WHEN kind IN ('operation', 'epoch', 'named', 'version') THEN payload "
             "WHEN kind = 'object' THEN get_json_object(payload, '$.links') END AS said",
         )
@@ -113,15 +114,19 @@ class Verifier:
     def _check_lives(self, events: DataFrame, first: int) -> None:
         followed = ("operation", "part", "epoch", "object", *names.KINDS)
         kinds = ", ".join(f"'{kind}'" for kind in followed)
-        rows = events.where(f"kind IN ({kinds})").toArrow().to_pylist()
-        lives, links, named = Lives(), Links(), Names()
+        lean = events.drop("datasource", "digest", "payload")
+        rows = lean.where(f"kind IN ({kinds})").toArrow().to_pylist()
+        followers: list[Lives | Links | Names | Rules] = [Lives(), Links(), Names()]
+        if declares_types(rows):
+            followers.append(Rules())
+            rows = [row for row in rows if row["kind"] != objects.KIND]
+            rows += events.where(f"kind = '{objects.KIND}'").toArrow().to_pylist()
         problems: list[Problem] = []
         beginnings = {first, *restored_versions(self._store)}
         for step in steps(rows):
-            if step.version in beginnings:
-                lives.start(step)
-                links.start(step)
-                named.start(step)
-            else:
-                problems += [*lives.follow(step), *links.follow(step), *named.follow(step)]
+            for follower in followers:
+                if step.version in beginnings:
+                    follower.start(step)
+                else:
+                    problems += follower.follow(step)
         self._found.note(problems)

@@ -84,12 +84,12 @@ def test_of_two_that_break_a_rule_together_the_second_is_refused(
     assert_promises(other)
 
 
-@pytest.mark.stress
+@pytest.mark.parametrize("where", ["between", pytest.param("inside", marks=pytest.mark.stress)])
 def test_of_two_on_one_name_the_second_goes_on_from_what_the_first_left(
-    free: Open, gate: Gate
+    free: Open, gate: Gate, where: str
 ) -> None:
     other = platform(free())
-    late = free(gate.between("ensure.planned"))
+    late = free(stop(gate, where, "ensure"))
     ensure = Side(lambda: late.ensure(node("n4", labels=["late"])))
     gate.await_reached()
     other.put(node("n4", config={"user": "quick"}))

@@ -95,6 +95,7 @@ def test_a_poller_within_the_retention_follows_and_one_beyond_it_loads_anew(
     with pytest.raises(RetentionTooShort):
         catalog.maintain()
     catalog.maintain(retain=timedelta(days=60))  # the log is kept as long as the files
+    assert "set-retention" in {row["verb"] for row in catalog.history(5).collect()}
     catalog.publish([segment("orders/97")])
 
 

@@ -223,6 +223,24 @@ def test_the_tasks_that_exist_do_what_the_verbs_do(catalog: Catalog, tmp_path: P
     cleaned = catalog.run_task("cleanup", {"grace_seconds": 0})
     assert cleaned.results["cleanup"]["retired"] == 1
     assert catalog.run_task("recover").results["recover"]["aborted"] == 0
+    assert catalog.run_task("retain").results["retain"]["retention_dropped"] == 0
+    copied = catalog.run_task("backup", {"path": str(tmp_path / "backup")}).results["copy"]
+    assert copied["version"] == catalog.version
+    target = str(tmp_path / "wider")
+
+    def beside(step: Step) -> None:
+        if step.what == "restore: fill":  # somebody who does not know, or was not stopped
+            catalog.publish([segment("late/1")])
+
+    moved = catalog.run_task(
+        "rebucket",
+        {"path": str(tmp_path / "between"), "target": target, "segment_buckets": 5},
+        progress=beside,
+    ).results
+    assert moved["restore"] == {"location": target, "segment_buckets": 5}
+    assert moved["verify"] == {"violations": 0, "versions_since": 1}
+    with Catalog.open(catalog._spark, target, read_only=True) as wider:
+        assert wider.segments().count() == catalog.segments().count() - 1
     states = {row["name"]: row["state"] for row in catalog.tasks().collect()}
     assert states == dict.fromkeys(TASKS, "done")
     (row,) = catalog.tasks().where("name = 'backfill'").collect()

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from pyspark.sql import SparkSession
 
 from catalog import Catalog, Object, ObjectType
-from catalog.errors import InvalidObject, InvalidType, ObjectInUse, RuleViolation
+from catalog.errors import InvalidObject, InvalidType, ObjectInUse, RuleViolation, UnknownObject
 from catalog.objects.fields import text, whole
 from catalog.objects.platform import PLATFORM
 from tests.concurrency.gates import assert_promises
 from tests.spark.operating import ready, refusal, revisions, staged, verbs
-from tests.unit.objects.platform import BREAKS, GROUND, SECRET, node, replica
+from tests.unit.objects.platform import BREAKS, GROUND, SECRET, any_call, node, replica
 
 # One change for each rule; stress has them all.
 ONE_EACH = {rule: what for what, (_, rule, _) in reversed(BREAKS.items())}.values()
@@ -41,6 +43,35 @@ def test_every_change_that_breaks_a_rule_is_refused_by_its_name_and_writes_nothi
     kept = spark.read.format("delta").load(f"{catalog.location}/entries")
     assert kept.where(f"contains(payload, '{SECRET}')").count() == 0
     assert_promises(catalog)
+
+
+@pytest.mark.parametrize("accepted", [12, pytest.param(60, marks=pytest.mark.stress)])
+def test_random_changes_keep_all_rules_and_one_that_is_broken_by_hand_is_found(
+    spark: SparkSession, catalog: Catalog, accepted: int
+) -> None:
+    chance = random.Random(accepted)
+    catalog.declare(PLATFORM)
+    catalog.put(GROUND)
+    begun, refused = catalog.version, 0
+    while catalog.version < begun + accepted:
+        verb, given, options = any_call(chance)
+        try:
+            getattr(catalog, verb)(*given, **options)
+        except (RuleViolation, ObjectInUse, UnknownObject):
+            refused += 1
+    assert refused >= accepted // 3
+
+    # Somebody goes past the catalog and takes it back. Nothing else is wrong at any version.
+    table, broken = f"delta.`{catalog.location}/entries`", catalog.version + 1
+    for was, now in ((10, 0), (0, 10)):
+        spark.sql(
+            f"UPDATE {table} SET payload = replace(payload, '\"max_rows\":{was}', "
+            f"'\"max_rows\":{now}') WHERE kind = 'object' AND key = 'table/sales/orders'"
+        )
+    report = catalog.verify(since=0)
+    assert [(each.promise, each.count) for each in report.violations] == [("rules", 1), ("I4", 2)]
+    (row,) = report.violations[0].rows
+    assert (row["version"], row["key"]) == (broken, "table/sales/orders")
 
 
 @pytest.mark.stress

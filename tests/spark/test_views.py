@@ -16,6 +16,7 @@ from catalog.errors import InvalidInput, VersionNotFound
 from catalog.schema import Schema
 from catalog.table.audit_views import CHANGES
 from catalog.table.segment_views import SEGMENT_VIEWS
+from catalog.table.task_views import TASKS_VIEW
 from catalog.table.views import VIEWS
 from tests.sessions import ROOT
 from tests.spark.prepared import NOW, operation, part, stable, staged, stored, write
@@ -61,8 +62,8 @@ def test_views_on_a_path_are_registered_with_a_prefix_and_follow_the_table(
 
 
 def test_every_column_of_every_view_has_a_comment(spark: SparkSession, schema_name: str) -> None:
-    Catalog.open(spark, schema_name)
-    for view in (*VIEWS, CHANGES):
+    Catalog.open(spark, schema_name).run_task("recover")  # from then on there is a view of tasks
+    for view in (*VIEWS, CHANGES, TASKS_VIEW):
         name = f"{schema_name}.{view.name}"
         described = {
             row["col_name"]: row["comment"] for row in spark.sql(f"DESCRIBE {name}").collect()

@@ -14,6 +14,7 @@ from catalog.cli.commands.demo import DEMO
 from catalog.cli.commands.discovering import BACKFILL, PUBLISH_FILES
 from catalog.cli.commands.epochs import ADVANCE, EPOCH
 from catalog.cli.commands.history import AUDIT, HISTORY
+from catalog.cli.commands.moving import REBUCKET
 from catalog.cli.commands.names import NAMED, NAMED_SCHEMA, STILL_WORKS, VERSIONS
 from catalog.cli.commands.naming import REGISTER, SET_MODE
 from catalog.cli.commands.objects import ENSURE, GET, OBJECTS, PUT, REMOVE, RENAME
@@ -92,6 +93,7 @@ COMMANDS: tuple[Command, ...] = (
     BACKUP,
     RESTORE,
     ROLLBACK,
+    REBUCKET,
     SQL,
     REPORT,
     DEMO,

@@ -77,8 +77,9 @@ TASKS = Command(
     name="tasks",
     summary="list tasks: how far they are, who runs them, what became of them",
     details=(
-        "A task is long work in steps that outlives its process: --as-task runs backfill,\n"
-        "cleanup, maintain, publish-files and recover as one. Newest first."
+        "A task is long work in steps that outlives its process. Newest first. There are\n"
+        f"{', '.join(sorted(KINDS))}:\n"
+        "the commands of these names, with --as-task where they are not tasks anyway."
     ),
     example="tasks --state running",
     access=Access.READ,

@@ -71,6 +71,7 @@ WORDS = [
     "backup",
     "restore",
     "rollback",
+    "rebucket",
 ]
 JOBS = [
     "publish",

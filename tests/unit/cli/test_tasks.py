@@ -11,6 +11,8 @@ import pytest
 from catalog.cli.as_task import is_task, run_as_task, shown_task
 from catalog.cli.command import Work
 from catalog.cli.commands import COMMANDS
+from catalog.cli.commands.moving import REBUCKET
+from catalog.cli.commands.tasks import TASKS as LIST
 from catalog.cli.commands.tasks import for_people, only
 from catalog.cli.parsers import shell_parser
 from catalog.errors import InvalidInput, UnknownTask
@@ -129,6 +131,22 @@ def test_backups_and_retention_are_run_as_tasks(argv: list[str], given: dict[str
     command.work(Work(None, arguments, silent, lambda _: None, catalog))  # type: ignore[arg-type]
     assert (catalog.name, catalog.arguments) == (argv[0], given)
     assert catalog.how["reason"] == "nightly"
+
+
+def test_another_number_of_buckets_is_always_a_task() -> None:
+    catalog = Asked()
+    argv = ["rebucket", "/data/meta2", "64", "--through", "/backups/move"]
+    arguments = shell_parser().parse_args(argv)
+    assert is_task(arguments)
+    REBUCKET.work(Work(None, arguments, silent, lambda _: None, catalog))  # type: ignore[arg-type]
+    given = {"path": "/backups/move", "target": "/data/meta2", "segment_buckets": 64}
+    assert (catalog.name, catalog.arguments) == ("rebucket", given)
+    assert TASKS["rebucket"].check(given) == given
+
+
+def test_the_help_of_tasks_names_all_kinds_and_each_is_a_word() -> None:
+    assert ", ".join(sorted(TASKS)) in LIST.details
+    assert TASKS.keys() <= {command.name for command in COMMANDS}
 
 
 def test_a_dry_run_is_never_a_task() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from typing import Any
 
@@ -180,6 +181,27 @@ BREAKS: dict[str, tuple[Changes, str, str]] = {
         changes_of(Object("node_type/pg", {"schema": {**CONFIG, "zone": CONFIG["user"]}})),
         *("conforms", "node/n1"),
     ),
+    "a version of no schema": (
+        changes_of(Object("table/sales/orders", {"schema_version": 2})),
+        *("requires", "table/sales/orders"),
+    ),
+    "a rule of retention by which nothing goes": (
+        changes_of(Object("retention/database/sales", {"action": "drop"})),
+        *("retention", "retention/database/sales"),
+    ),
+    "a rule of retention by which all goes at once": (
+        changes_of(Object("retention/datasource/new", {"max_age_days": 0, "action": "drop"})),
+        *("retention", "retention/datasource/new"),
+    ),
+    "a rule of retention that keeps more than stays": (
+        changes_of(
+            Object(
+                "retention/datasource/new",
+                {"max_segments": 2, "keep_at_least": 3, "action": "archive"},
+            )
+        ),
+        *("retention", "retention/datasource/new"),
+    ),
     "a secret in the clear": (
         changes_of(node("n3", config={"user": "u", "password": SECRET})),
         *("secret", "node/n3"),
@@ -220,3 +242,33 @@ def ground(*more: Object) -> dict[str, Node]:
     """The small platform, with more objects if they are given."""
     declared = step({}, declaring(PLATFORM), "declare").nodes
     return dict(step(declared, putting(changes_of([*GROUND, *more])), "ground").nodes)
+
+
+Call = tuple[str, tuple[Any, ...], dict[str, Any]]
+
+
+def any_call(chance: random.Random) -> Call:
+    """A verb that changes objects of a platform, with arguments; some of them break a rule."""
+    name = chance.choice(["n1", "n2", "n3", "n4"])
+    state = chance.choice([{}, {}, {}, {"state": "provision"}, {"state": "active"}])
+    body = {"low": 20, "high": chance.choice([None, None, 30]), "replicas": chance.randint(0, 3)}
+    some = [
+        node(name, labels=chance.sample(["ssd", "eu"], chance.randint(0, 2)), **state),
+        replica(chance.choice("abc"), chance.choice(["one", "two"]), name),
+        Object(f"shard/main/{chance.choice('ccd')}", body),
+        Object(
+            f"datastore_link/sales/{chance.choice(['main', 'cold', 'cold'])}",
+            {"role": chance.choice(["cache", "archive", "archive", "primary"])},
+        ),
+        Object(
+            f"index/sales/orders/{chance.choice(['day', 'DAY', 'week'])}",
+            {"columns": chance.sample(["a", "b", "c"], 2), "primary": chance.random() < 0.2},
+        ),
+    ]
+    verb = chance.choice(["put", "put", "put", "ensure", "ensure", "remove", "rename"])
+    key = chance.choice(some).key
+    if verb == "remove":
+        return verb, (key,), {"cascade": chance.random() < 0.5}
+    if verb == "rename":
+        return verb, (f"node/{name}", chance.choice(["x", "n2", "n3", "n4"])), {}
+    return verb, (chance.sample(some, chance.choice([1, 1, 2])),), {}

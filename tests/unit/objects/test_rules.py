@@ -25,6 +25,7 @@ from catalog.objects.types import (
     unique,
 )
 from catalog.objects.works import declaring, ensuring, putting, removing, renaming
+from catalog.retention.rules import rule_of
 from tests.unit.objects.platform import BREAKS, GROUND, SECRET, ground, node, replica, step
 from tests.unit.objects.strategies import links_agree
 
@@ -51,6 +52,15 @@ def test_a_change_that_breaks_a_rule_is_refused_by_its_name(what: str) -> None:
     assert key in refusal.value.message
     assert f"(rule {rule})" in refusal.value.message
     assert SECRET not in f"{refusal.value} {refusal.value.values}"
+
+
+def test_a_rule_of_retention_is_refused_with_the_words_of_the_job() -> None:
+    key, body = "retention/datasource/new", {"max_segments": 2, "keep_at_least": 3}
+    with pytest.raises(InvalidObject) as of_job:
+        rule_of(key, {**body, "action": "drop"})
+    with pytest.raises(RuleViolation) as of_put:
+        step(STATE, putting(changes_of(Object(key, {**body, "action": "drop"}))))
+    assert of_job.value.message.partition(" rule ")[2].rstrip(".") in of_put.value.message
 
 
 def test_every_rule_is_broken_somewhere() -> None:
@@ -85,6 +95,96 @@ def test_what_was_broken_before_is_not_in_the_way_of_other_changes() -> None:
     assert "database/hr" in step(hurt, putting(changes_of(Object("database/hr")))).nodes
     mended = step(hurt, putting(changes_of(remove="replica/main/a/two"))).nodes
     assert broken(mended) == set()
+
+
+def damaged(*puts: Object) -> dict[str, Node]:
+    """The ground with objects that no rule was asked about."""
+    state = dict(STATE)
+    for put in puts:
+        there = {target: STATE[target].revision for target in put.links}
+        state[put.key] = Node(put.key, put.key, 1, put.json, there, None, None, put.digest)
+    return state
+
+
+def surplus(name: str, on: str) -> Object:
+    return Object(f"replica/main/a/{name}", {"node": on}, ["shard/main/a", f"node/{on}"])
+
+
+MENDED_BY_HALVES: dict[str, tuple[list[Object], list[Changes]]] = {
+    "surplus replicas, the last and the first of them": (
+        [surplus("six", "n1"), surplus("ten", "n2"), surplus("zero", "n2")],
+        [changes_of(remove=f"replica/main/a/{name}") for name in ("zero", "one", "ten")],
+    ),
+    "three primary indexes": (
+        [
+            Object(
+                f"index/sales/orders/{name}",
+                {"columns": ["id"], "primary": True},
+                ["table/sales/orders"],
+            )
+            for name in ("also", "too")
+        ],
+        [
+            changes_of(Object("index/sales/orders/pk", {"columns": ["id"]})),
+            changes_of(Object("index/sales/orders/too", {"columns": ["id"]})),
+        ],
+    ),
+    "three names in cases": (
+        [Object("database/SALES"), Object("database/Sales")],
+        [changes_of(remove="database/SALES"), changes_of(remove="database/Sales")],
+    ),
+    "three nodes at one address, two replicas on the first": (
+        [
+            Object(
+                f"node/{name}",
+                {"host": "n2", "port": 1, "node_type": "pg", "config": {"user": "u"}},
+                ["node_type/pg"],
+            )
+            for name in ("m2", "z2")
+        ],
+        [changes_of(remove="node/m2"), changes_of(remove="node/z2")],
+    ),
+    "an empty shard that hides others": (
+        [
+            Object(f"shard/main/{name}", {"low": low, "high": 14}, ["datastore/main"])
+            for name, low in (("x", 14), ("y", 12), ("z", 13))
+        ],
+        [
+            changes_of(Object("shard/main/e", {"low": 30, "high": 40})),
+            *(changes_of(remove=f"shard/main/{name}") for name in "xyze"),
+        ],
+    ),
+    "shards that overlap": (
+        [
+            Object(f"shard/main/{name}", {"low": low, "high": 20}, ["datastore/main"])
+            for name, low in (("x", 12), ("y", 14))
+        ],
+        [changes_of(remove="shard/main/x"), changes_of(remove="shard/main/y")],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", MENDED_BY_HALVES)
+def test_what_is_broken_several_times_may_be_mended_one_by_one(what: str) -> None:
+    puts, changes = MENDED_BY_HALVES[what]
+    state: Mapping[str, Node] = damaged(*puts)
+    assert broken(state)
+    for change in changes:
+        state = step(state, putting(change)).nodes
+    assert not {rule for rule, _ in broken(state)} & {"names", "unique", "ranges", "at_most"}
+    assert "one_of_siblings" not in {rule for rule, _ in broken(state)}
+
+
+def test_what_is_broken_may_not_be_broken_more() -> None:
+    state = damaged(surplus("six", "n3"))
+    with pytest.raises(RuleViolation) as refusal:
+        step(state, putting(changes_of(surplus("ten", "n2"))))
+    assert {rule for rule, _ in refusal.value.values["violations"]} >= {"at_most"}
+    # None is another thing than too many.
+    too = Object("index/sales/orders/too", {"columns": ["id"], "primary": True})
+    none = [Object(f"index/sales/orders/{name}", {"columns": ["id"]}) for name in ("pk", "too")]
+    with pytest.raises(RuleViolation, match="of which 0 have primary"):
+        step(damaged(too), putting(changes_of(none)))
 
 
 def test_links_follow_from_keys_and_references_and_are_taken_back_with_them() -> None:

@@ -26,7 +26,7 @@ def wanted(before: dict[str, Node], after: dict[str, Node]) -> dict[str, Wanted]
 
 
 def test_tables_of_a_declared_type_name_schemas_if_they_do() -> None:
-    tables: dict[str, dict[str, Any]] = {"a": {"schema": "o"}, "b": {}, "c": {"schema_version": 3}}
+    tables: dict[str, dict[str, Any]] = {"a": {"schema": "o"}, "b": {}}
     tables["d"] = {"schema": "o", "schema_version": 2}
     after = state(True, **tables)
     expected = {"table/s/a": ("o", None), "table/s/d": ("o", 2)}

@@ -51,6 +51,7 @@ def test_every_default_is_allowed_and_comes_back_from_storage(known: Any) -> Non
         ("app.team", "data", "data"),
         ("app.limits.big", {"a": [1]}, {"a": [1]}),
         ("secret.lake", "secret://prod/lake", "secret://prod/lake"),
+        ("secret.lake", "secret://ann@example.com/lake-1.x", "secret://ann@example.com/lake-1.x"),
         ("app.db_password", "secret://prod/db", "secret://prod/db"),
     ],
 )
@@ -83,6 +84,8 @@ def test_values_are_taken_as_people_write_them(name: str, value: Any, expected: 
         ("app.x", float("inf"), "not a JSON value"),
         ("app.x", "y" * 5000, "4000"),
         ("secret.lake", "hunter2", "secret://scope/name"),
+        ("secret.lake", "secret://prod/my pass", "secret://scope/name"),
+        ("secret.lake", "secret://prod/hunter2!", "secret://scope/name"),
         ("app.api_key", "hunter2", "secret://scope/name"),
         ("app.db.token", "hunter2", "secret://scope/name"),
         (FILE, "/etc/strata.toml", "written by the doors"),
