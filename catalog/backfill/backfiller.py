@@ -67,6 +67,7 @@ class Backfiller:
         self._hopeless = 0
         self._completed = 0
         self._overtaken = 0
+        self._claimed = 0
         self._retries = 0
         self._quarantined: list[Quarantined] = []
         self._version = 0
@@ -81,6 +82,7 @@ class Backfiller:
             waiting=counted.due,
             completed=self._completed,
             overtaken=self._overtaken,
+            claimed=self._claimed,
             quarantined=tuple(self._quarantined),
             resting=counted.resting,
             left=left,
@@ -91,11 +93,10 @@ class Backfiller:
 
     def _work(self, counted: Counted, limit: int | None, batch: int) -> int:
         """Completes what is due; returns how many it was told to leave."""
-        total = counted.due if limit is None else min(limit, counted.due)
         done, last = 0, _BEFORE_ALL
         # Who is put into quarantine now is not due again in this run.
         now = self._errand.surroundings.clock()
-        while done < total:
+        while done < (total := self._total(counted, limit)):
             if not done:
                 self._errand.progress(Step(self._told(done), done, total))
             page = self._search.page(now, last, min(batch, total - done))
@@ -110,7 +111,12 @@ class Backfiller:
                 self._errand.progress(Step(self._told(read), read, total))
             self._store(completions)
             done += len(page)
-        return counted.due - total
+        return counted.due - done
+
+    def _total(self, counted: Counted, limit: int | None) -> int:
+        """How many are looked at. What is claimed stays due and in its place in the order, so it
+        must not use up the limit: no run would get past it."""
+        return counted.due if limit is None else min(limit + self._claimed, counted.due)
 
     def _told(self, done: int) -> str:
         """What it does, and how fast; whoever shows it knows how long it will take."""
@@ -169,6 +175,7 @@ class Backfiller:
         self._retries += tally.retries
         self._completed += len(tally.completed)
         self._overtaken += len(tally.overtaken)
+        self._claimed += len(tally.claimed)
         self._quarantined += map(_quarantined, tally.quarantined)
         self._errand.surroundings.at("backfill.stored")
 

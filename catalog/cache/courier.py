@@ -22,7 +22,8 @@ class Courier:
     """Takes entries from pending to the table, oldest first.
 
     Its thread lives while there is something to store, and does not keep a process from ending:
-    what is not stored is found again when it is asked for.
+    what is not stored is found again when it is asked for. What an operation claims stays pending,
+    and is tried again when the table has moved on: claims end by a commit.
     """
 
     def __init__(
@@ -44,6 +45,9 @@ class Courier:
         self._over = threading.Event()
         self._over.set()
         self._stopped = False
+        # What was claimed at the last try, and how often the table has moved on.
+        self._claimed: frozenset[str] = frozenset()
+        self._moves = 0
         self.stored = 0
         self.failures = 0
         self.quarantined = 0
@@ -63,9 +67,13 @@ class Courier:
                 self._thread = thread
 
     def flush(self, seconds: float) -> int:
-        """Stores all that is pending; returns how much is left when the time is up."""
+        """Stores all that is pending; returns how much is left when the time is up.
+
+        What an operation claims is tried once, and not waited for.
+        """
         if not self._pending:
             return 0
+        self._doubt_claims()
         end = time.monotonic() + seconds
         self._hurry.set()
         try:
@@ -91,8 +99,18 @@ class Courier:
         with self._guard:
             self._stopped = False
         self._hurry.clear()
+        self.polled()
+
+    def polled(self) -> None:
+        """The table has moved on, so that claims may be over."""
+        self._doubt_claims()
         if self._pending:
             self.wake()
+
+    def _doubt_claims(self) -> None:
+        with self._guard:
+            self._claimed = frozenset()
+            self._moves += 1
 
     @property
     def _pending(self) -> int:
@@ -121,19 +139,25 @@ class Courier:
                     time.sleep(min(pause, 0.1))
 
     def _store(self) -> None:
-        batch = self._places.next_pending(self._batch)
+        moves = self._moves
+        batch = self._places.next_pending(self._batch, self._claimed)
         tally = self._storer.store(batch)
         # By id: what was put aside is another completion of the same segment.
         refused = {each.segment.id for each in tally.quarantined}
+        claimed = {each.segment.id for each in tally.claimed}
         self._places.gave_up([each for each in batch if each.segment.id in refused])
-        rest = [each for each in batch if each.segment.id not in refused]
+        rest = [each for each in batch if each.segment.id not in refused | claimed]
         self._places.settled(rest, tally.version)
+        with self._guard:
+            # If the table has moved on since, the claims may have ended unseen.
+            if moves == self._moves:
+                self._claimed |= claimed
         self.stored += len(tally.completed)
         self.quarantined += len(refused)
 
     def _done(self) -> bool:
         with self._guard:
-            if self._stopped or not self._pending:
+            if self._stopped or not self._places.next_pending(1, self._claimed):
                 self._thread = None
                 self._over.set()
                 return True

@@ -88,8 +88,11 @@ class LiveCache(Cache):
             announced = self._announced()
             poll = follow()
             self._places.polled(self.snapshot, announced)
-        if self._resolver is not None and poll.after != poll.before:
-            self._resolver.polled(self.snapshot)
+        if poll.after != poll.before:
+            if self._resolver is not None:
+                self._resolver.polled(self.snapshot)
+            if self._courier is not None:
+                self._courier.polled()
         return poll
 
     def _announced(self) -> dict[str, Found]:

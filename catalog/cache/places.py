@@ -8,8 +8,9 @@ before it takes it out of the last. So nobody misses an entry that moves. Reader
 
 from __future__ import annotations
 
+import itertools
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -144,10 +145,11 @@ class Places:
                 self._pending[each.segment.id] = entry
         return refused
 
-    def next_pending(self, most: int) -> list[Completion]:
-        """The oldest entries that wait to be stored; they stay where they are."""
+    def next_pending(self, most: int, without: Collection[str] = frozenset()) -> list[Completion]:
+        """The oldest entries that wait to be stored, but for some; they stay where they are."""
         with self._moving:
-            return [each.completion for each in list(self._pending.values())[:most]]
+            due = (each for name, each in self._pending.items() if name not in without)
+            return [each.completion for each in itertools.islice(due, most)]
 
     def settled(self, completions: Iterable[Completion], version: int) -> None:
         """Moves entries on: the table has them at this version, or knows otherwise."""
