@@ -220,8 +220,11 @@ class LiveCache(Cache):
         outcomes = self._resolver.resolve(names[:MOST_RESOLVED])
         if None in outcomes.values():
             self.poll()  # somebody has completed or dropped some meanwhile
-            return self._look(ids, keys)
-        more = {name: each for name, each in outcomes.items() if isinstance(each, Found)}
+            answers = self._look(ids, keys)
+            unknown = ids.filter(_unknown(answers))
+        # Also what there was no room for in pending.
+        still = set(unknown.to_pylist())
+        more = {n: each for n, each in outcomes.items() if isinstance(each, Found) and n in still}
         return laid_over(answers, *keys, more)
 
     def _look(self, ids: Any, keys: tuple[Any, Any]) -> pa.Table:
