@@ -15,14 +15,13 @@ from catalog.cache.courier import Courier
 from catalog.cache.places import Found, Places, present_in
 from catalog.cache.snapshot import Snapshot
 from catalog.errors import LoadInterrupted, Unreadable
-from catalog.files.footers import Footer
-from catalog.read.formats import Place, place_of
+from catalog.files.splitting import Describe
+from catalog.read.formats import place_of
 
 _AGAIN = "The reading of a file that this call waited for was interrupted; call again."
 
 Outcome = Found | Trouble | None
 Search = Callable[[Sequence[str]], list[Waiting]]
-Describe = Callable[[Sequence[Place]], list[Footer | str]]
 
 
 @dataclass(frozen=True)

@@ -27,11 +27,10 @@ from catalog.backfill.waiting import (
 from catalog.contracts.checking import offences_among, violation
 from catalog.contracts.model import Contract
 from catalog.contracts.terms import Terms
-from catalog.errors import CommitFailed, FingerprintCollision, GaveUp, UnreadableFiles
+from catalog.errors import CommitFailed, FingerprintCollision, GaveUp
 from catalog.files.footers import Footer
 from catalog.model import Segment, micros
 from catalog.progress import Step
-from catalog.read.formats import Place
 from catalog.schema import Schema
 from catalog.waiting import Surroundings
 
@@ -260,7 +259,7 @@ def test_a_payload_that_tells_of_no_trouble_is_none() -> None:
     assert Trouble.of_payload('{"other": 1}') is None
 
 
-# --- jobs ----------------------------------------------------------------------------------------
+# --- a run ---------------------------------------------------------------------------------------
 
 
 class Pages:
@@ -309,27 +308,3 @@ def test_a_backfill_of_nothing_but_claimed_segments_comes_to_its_end() -> None:
     report = run(lambda places: [Footer(A, 1, 1)] * len(places), table, 3, steps=steps)
     assert (report.completed, report.claimed, report.left) == (0, 8, 0)
     assert (steps[-1].done, steps[-1].total) == (8, 8)
-
-
-def test_files_that_end_the_job_are_put_aside_however_many_follow_each_other() -> None:
-    poison = {"/orders/2", "/orders/3", "/orders/4", "/orders/5"}
-
-    def describe(places: Sequence[Place]) -> list[Footer | str]:
-        if any(place.path in poison for place in places):
-            raise RuntimeError("worker crashed")
-        return ["no such file" if "no such" in p.path else Footer(A, 1, 1) for p in places]
-
-    report = run(lambda places: describe(places), Table())
-    assert report.completed == 4
-    assert [each.location for each in report.quarantined] == sorted(poison)
-
-
-def test_a_spark_that_runs_no_job_at_all_is_an_error_and_puts_nothing_aside() -> None:
-    table = Table()
-
-    def describe(places: Sequence[Place]) -> list[Footer | str]:
-        raise RuntimeError("no module named pyarrow")
-
-    with pytest.raises(UnreadableFiles, match="no module named pyarrow"):
-        run(describe, table)
-    assert table.commits == []
