@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from catalog.backfill.storing import Storer
 from catalog.cache.places import PlaceName, Places
+from catalog.cache.quarantine import Quarantine
 
 log = logging.getLogger(__name__)
 
@@ -30,12 +31,14 @@ class Courier:
         self,
         places: Places,
         storer: Storer,
+        quarantine: Quarantine,
         batch: int = DEFAULT_BATCH,
         linger: float = _LINGER,
         pause: Callable[[int], float] | None = None,
     ) -> None:
         self._places = places
         self._storer = storer
+        self._quarantine = quarantine
         self._batch = batch
         self._linger = linger
         self._pause = pause or _doubling
@@ -50,7 +53,6 @@ class Courier:
         self._moves = 0
         self.stored = 0
         self.failures = 0
-        self.quarantined = 0
         self.last_error: Exception | None = None
 
     def wake(self) -> None:
@@ -144,6 +146,9 @@ class Courier:
         tally = self._storer.store(batch)
         # By id: what was put aside is another completion of the same segment.
         refused = {each.segment.id for each in tally.quarantined}
+        for each in tally.quarantined:
+            if each.trouble is not None:
+                self._quarantine.put(each.before, each.trouble)
         claimed = {each.segment.id for each in tally.claimed}
         self._places.gave_up([each for each in batch if each.segment.id in refused])
         rest = [each for each in batch if each.segment.id not in refused | claimed]
@@ -153,7 +158,6 @@ class Courier:
             if moves == self._moves:
                 self._claimed |= claimed
         self.stored += len(tally.completed)
-        self.quarantined += len(refused)
 
     def _done(self) -> bool:
         with self._guard:

@@ -271,13 +271,12 @@ class LiveCache(Cache):
                 "resolver_failures": done.failed,
                 "resolver_seconds": done.seconds,
                 "resolver_refused": done.refused,
-                "quarantined": done.resting,
+                "quarantined": len(self._resolver.resting),
             }
         if self._courier is not None:
             figures |= {
                 "stored": self._courier.stored,
                 "store_failures": self._courier.failures,
-                "quarantined": figures.get("quarantined", 0) + self._courier.quarantined,
             }
         if self._follower is not None:
             counters = self._follower.counters

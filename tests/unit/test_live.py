@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
+import pytest
+
+from catalog.backfill.completing import Completed
+from catalog.backfill.storing import Storer
+from catalog.backfill.waiting import Completion
 from catalog.cache.live import Beside, LiveCache
 from catalog.cache.snapshot import Snapshot
+from catalog.errors import CommitFailed, Unreadable
 from catalog.table.store import Head
 from tests.unit.test_places import snapshot
 from tests.unit.test_resolver import FOUND, Ground
@@ -69,3 +77,32 @@ def test_an_answer_for_a_segment_that_a_poll_finds_dropped_is_not_given() -> Non
     ground.before_read = lambda: loader.change({"orders/1": None})
     assert cache.lookup(names)["found"].to_pylist() == [True, False, False]
     ground.storing.set()
+
+
+def test_a_segment_in_quarantine_counts_once_and_only_until_its_pause_is_over() -> None:
+    ground = Ground()
+    ground.broken["/2.parquet"] = "truncated"
+    cache, loader = live(ground, dict.fromkeys(["orders/1", "orders/2"]))
+
+    def commit(completions: Sequence[Completion]) -> Completed:
+        if any(each.trouble is None for each in completions):
+            raise CommitFailed("refused")
+        (only,) = completions
+        ground.trouble, ground.seen = only.trouble, "c2"  # as the row says from now on
+        loader.change(loader.rows)
+        return Completed(loader.version, frozenset({only.segment.id}))
+
+    ground.courier._storer = Storer(commit, lambda: ground.now)
+    assert cache.schema_of("orders/1") == FOUND.schema
+    assert cache.flush() == 0
+    assert cache.metrics().quarantined == 1
+    cache.poll()
+    with pytest.raises(Unreadable, match="refused"):
+        cache.schema_of("orders/1")
+    assert cache.metrics().quarantined == 1
+    ground.trouble = None
+    with pytest.raises(Unreadable, match="truncated"):
+        cache.schema_of("orders/2")
+    assert cache.metrics().quarantined == 2
+    ground.now += timedelta(minutes=6)
+    assert cache.metrics().quarantined == 0

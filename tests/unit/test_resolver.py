@@ -15,6 +15,7 @@ from catalog.backfill.storing import Storer, Tally
 from catalog.backfill.waiting import Completion, Trouble, Waiting
 from catalog.cache.courier import Courier
 from catalog.cache.places import Found, PlaceName, Places
+from catalog.cache.quarantine import Quarantine
 from catalog.cache.resolver import Resolver
 from catalog.errors import CommitFailed, GaveUp, LoadInterrupted
 from catalog.files.footers import Footer
@@ -47,9 +48,12 @@ class Ground:
         self.storing.set()
         self.places = Places(most)
         storer = Storer(self.commit, lambda: self.now)
-        self.courier = Courier(self.places, storer, 5, linger, pause=lambda failed: 0.01)
+        quarantine = Quarantine(lambda: self.now)
+        self.courier = Courier(
+            self.places, storer, quarantine, 5, linger, pause=lambda failed: 0.01
+        )
         self.resolver = Resolver(
-            self.places, self.courier, self.search, self.describe, lambda: self.now
+            self.places, self.courier, quarantine, self.search, self.describe, lambda: self.now
         )
 
     def search(self, names: Sequence[str]) -> list[Waiting]:
@@ -140,6 +144,7 @@ def test_a_broken_file_is_read_again_only_after_a_pause_that_grows() -> None:
     assert ground.resolver.resolve(["orders/1"])["orders/1"] is first
     assert ground.reads == ["/1.parquet"]
     ground.now = first.retry_at
+    assert ground.resolver.resting == set()  # its pause is over
     second = ground.resolver.resolve(["orders/1"])["orders/1"]
     assert isinstance(second, Trouble)
     assert (second.attempts, second.retry_at - ground.now) == (2, timedelta(minutes=10))
@@ -147,7 +152,7 @@ def test_a_broken_file_is_read_again_only_after_a_pause_that_grows() -> None:
     ground.broken.clear()
     assert ground.resolver.resolve(["orders/1"]) == {"orders/1": FOUND}
     figures = ground.resolver.figures
-    assert (figures.resolved, figures.failed, figures.resting) == (1, 2, 0)
+    assert (figures.resolved, figures.failed, ground.resolver.resting) == (1, 2, set())
 
 
 def test_the_failure_of_a_reading_is_shared_and_the_next_caller_tries_again() -> None:
@@ -226,7 +231,7 @@ def test_what_can_never_be_stored_is_given_up_alone() -> None:
         None,
         PlaceName.BACKFILLED,
     ]
-    assert ground.courier.quarantined == 1
+    assert ground.resolver.resting == refused
 
 
 def test_poison_that_others_replaced_meanwhile_does_not_stay_pending() -> None:
