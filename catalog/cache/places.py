@@ -71,7 +71,8 @@ class Places:
         self._pending: dict[str, Pending] = {}
         self._backfilled: dict[str, Backfilled] = {}
         # Announced segments that the last snapshot had, and those that were published with a schema
-        # or dropped since: these do not come back as realtime.
+        # or dropped since: these do not come back as realtime while they are announced without a
+        # break.
         self._present: frozenset[str] = frozenset()
         self._handed_over: frozenset[str] = frozenset()
         self._table_id: str | None = None

@@ -130,7 +130,7 @@ def test_another_table_at_the_same_place_empties_the_places() -> None:
     assert (places.find("orders/1"), places.find("orders/2")) == (None, None)
 
 
-def test_an_announced_segment_is_realtime_until_it_is_published_and_never_again() -> None:
+def test_what_was_published_is_realtime_again_only_if_it_is_announced_anew() -> None:
     places = Places(10)
     announced = {"orders/1": found(5)}
     places.polled(snapshot(1, {}), announced)
