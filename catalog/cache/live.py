@@ -230,11 +230,14 @@ class LiveCache(Cache):
     def _look(self, ids: Any, keys: tuple[Any, Any]) -> pa.Table:
         few = len(ids) <= _FEW
         beside = self._places.some(ids.to_pylist()) if few else self._places.everything()
-        return laid_over(self.snapshot.lookup_keys(*keys), *keys, beside)
+        return self._answers(keys, beside)
 
     def lookup_keys(self, k1: Any, k2: Any) -> pa.Table:
-        beside = self._places.everything()
-        return laid_over(self.snapshot.lookup_keys(k1, k2), k1, k2, beside)
+        return self._answers((k1, k2), self._places.everything())
+
+    def _answers(self, keys: tuple[Any, Any], beside: Mapping[str, Found]) -> pa.Table:
+        # Read after the places: what has left them is in it.
+        return laid_over(self.snapshot.lookup_keys(*keys), *keys, beside)
 
     # --- schemas and datasources ------------------------------------------------------------------
 

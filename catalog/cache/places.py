@@ -100,8 +100,11 @@ class Places:
         """All that is known outside the snapshot, for many questions at once."""
         # Copied in the direction of travel; of two entries the one further back counts.
         realtime = dict(self._realtime)
+        self._at("places.realtime")
         pending = {name: each.found for name, each in self._pending.copy().items()}
+        self._at("places.pending")
         backfilled = {name: each.found for name, each in self._backfilled.copy().items()}
+        self._at("places.backfilled")
         return {**backfilled, **pending, **realtime}
 
     def some(self, segment_ids: Iterable[str]) -> dict[str, Found]:
