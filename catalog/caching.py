@@ -18,6 +18,7 @@ from catalog.cache.courier import Courier
 from catalog.cache.live import Beside, LiveCache
 from catalog.cache.loader import Loader
 from catalog.cache.places import Places
+from catalog.cache.quarantine import Quarantine
 from catalog.cache.resolver import Resolver
 from catalog.config import Settings
 from catalog.errors import InvalidInput
@@ -164,14 +165,17 @@ class Caching(Inquiry):
         def commit(completions: Sequence[Completion]) -> Completed:
             return self._complete(completions, caller)
 
-        courier = Courier(beside.places, Storer(commit, self._surroundings.clock))
+        clock = self._surroundings.clock
+        quarantine = Quarantine(clock)
+        courier = Courier(beside.places, Storer(commit, clock), quarantine)
         search = Search(self._store, buckets, None, everything=True)
         resolver = Resolver(
             beside.places,
             courier,
+            quarantine,
             lambda names: search.named(names, buckets),
             partial(read_few, self._spark, open_file=self._settings.open_file),
-            self._surroundings.clock,
+            clock,
             format,
         )
         return replace(beside, resolver=resolver, courier=courier)

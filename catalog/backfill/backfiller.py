@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Sequence
 
@@ -12,33 +11,22 @@ from catalog.backfill.search import Counted, Search
 from catalog.backfill.storing import Storer
 from catalog.backfill.waiting import Completion, Waiting, completed, troubled
 from catalog.errand import Errand
-from catalog.errors import CatalogError, UnreadableFiles
-from catalog.files.footers import Footer
+from catalog.files.describe import slices
+from catalog.files.splitting import Describe
 from catalog.model import Caller
 from catalog.progress import Step
-from catalog.read.formats import Place, place_of
-from catalog.table.failures import Failure, classify, first_line
-
-log = logging.getLogger(__name__)
+from catalog.read.formats import place_of
 
 DEFAULT_BATCH = 10_000
-# So many are read by one job, so that there is progress between two commits.
-_SLICE = 5_000
-# After so many files in a row that Spark cannot even look at it is asked about one that cannot be
-# there: if it says that, the files are to blame.
-_HOPELESS = 3
-_NOWHERE = Place("/strata/no such file", "parquet")
 _BEFORE_ALL = (-1, "")
 
-Describe = Callable[[Sequence[Place]], list[Footer | str]]
 Complete = Callable[[Sequence[Completion], Caller], Completed]
 
 
 class Backfiller:
     """One backfill. It may be stopped at any point: what is stored is stored.
 
-    A batch that fails is split until the items that fail are alone; those are put into quarantine
-    with the reason, and the rest goes on.
+    What cannot be read or stored is put into quarantine with the reason, and the rest goes on.
     """
 
     def __init__(
@@ -64,9 +52,9 @@ class Backfiller:
             lambda completions: complete(completions, errand.caller), errand.surroundings.clock
         )
         self._began = time.monotonic()
-        self._hopeless = 0
         self._completed = 0
         self._overtaken = 0
+        self._claimed = 0
         self._retries = 0
         self._quarantined: list[Quarantined] = []
         self._version = 0
@@ -81,6 +69,7 @@ class Backfiller:
             waiting=counted.due,
             completed=self._completed,
             overtaken=self._overtaken,
+            claimed=self._claimed,
             quarantined=tuple(self._quarantined),
             resting=counted.resting,
             left=left,
@@ -91,11 +80,10 @@ class Backfiller:
 
     def _work(self, counted: Counted, limit: int | None, batch: int) -> int:
         """Completes what is due; returns how many it was told to leave."""
-        total = counted.due if limit is None else min(limit, counted.due)
         done, last = 0, _BEFORE_ALL
         # Who is put into quarantine now is not due again in this run.
         now = self._errand.surroundings.clock()
-        while done < total:
+        while done < (total := self._total(counted, limit)):
             if not done:
                 self._errand.progress(Step(self._told(done), done, total))
             page = self._search.page(now, last, min(batch, total - done))
@@ -104,13 +92,19 @@ class Backfiller:
             bucket, furthest = page[-1]
             last = (bucket, furthest.id)
             completions: list[Completion] = []
-            for begin in range(0, len(page), _SLICE):
-                completions += self._asked([each for _, each in page[begin : begin + _SLICE]])
+            # Read by several jobs, so that there is progress between two commits.
+            for begin, end, _ in slices(len(page), len(page)):
+                completions += self._asked([each for _, each in page[begin:end]])
                 read = done + len(completions)
                 self._errand.progress(Step(self._told(read), read, total))
             self._store(completions)
             done += len(page)
-        return counted.due - total
+        return counted.due - done
+
+    def _total(self, counted: Counted, limit: int | None) -> int:
+        """How many are looked at. What is claimed stays due and in its place in the order, so it
+        must not use up the limit: no run would get past it."""
+        return counted.due if limit is None else min(limit + self._claimed, counted.due)
 
     def _told(self, done: int) -> str:
         """What it does, and how fast; whoever shows it knows how long it will take."""
@@ -121,15 +115,9 @@ class Backfiller:
     # --- reading ----------------------------------------------------------------------------------
 
     def _asked(self, waiting: Sequence[Waiting]) -> list[Completion]:
-        """What the data says, or what is wrong with it; a job that fails is split."""
+        """What the data says, or what is wrong with it."""
         places = [place_of(each.location, self._format) for each in waiting]
-        try:
-            outcomes = self._describe(places)
-        except Exception as error:
-            if isinstance(error, CatalogError) or classify(error) is Failure.LOST:
-                raise
-            return self._asked_apart(waiting, error)
-        self._hopeless = 0
+        outcomes = self._describe(places)
         self._errand.surroundings.at("backfill.read")
         now = self._errand.surroundings.clock()
         return [
@@ -139,28 +127,6 @@ class Backfiller:
             for each, outcome in zip(waiting, outcomes, strict=True)
         ]
 
-    def _asked_apart(self, waiting: Sequence[Waiting], error: Exception) -> list[Completion]:
-        log.warning("Reading %d files failed as a whole: %s", len(waiting), first_line(error))
-        if len(waiting) > 1:
-            middle = len(waiting) // 2
-            return [*self._asked(waiting[:middle]), *self._asked(waiting[middle:])]
-        self._hopeless += 1
-        if self._hopeless >= _HOPELESS:
-            self._check_that_jobs_run(waiting[0], error)
-            self._hopeless = 0
-        now = self._errand.surroundings.clock()
-        return [troubled(waiting[0], f"reading it failed: {first_line(error)}", now)]
-
-    def _check_that_jobs_run(self, waiting: Waiting, cause: Exception) -> None:
-        try:
-            self._describe([_NOWHERE])
-        except Exception as error:
-            raise UnreadableFiles(
-                f"Spark cannot run the job that reads files, so it is not the files: "
-                f"{first_line(error)}",
-                location=waiting.location,
-            ) from cause
-
     # --- storing ----------------------------------------------------------------------------------
 
     def _store(self, completions: Sequence[Completion]) -> None:
@@ -169,6 +135,7 @@ class Backfiller:
         self._retries += tally.retries
         self._completed += len(tally.completed)
         self._overtaken += len(tally.overtaken)
+        self._claimed += len(tally.claimed)
         self._quarantined += map(_quarantined, tally.quarantined)
         self._errand.surroundings.at("backfill.stored")
 

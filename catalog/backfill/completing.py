@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -31,13 +31,18 @@ VERB = "backfill"
 class Completed:
     """What became of some completions.
 
-    `version` is one at which every segment that was not stored is known to be gone, replaced,
-    claimed by an operation or to have a schema from somebody else.
+    Attributes:
+        version: one at which every segment that is neither stored nor claimed is known to be gone,
+            replaced, or to have a schema from somebody else.
+        stored: those that were stored.
+        retries: commits that were tried again because another came first.
+        claimed: those that an operation claims. Nothing is decided about them: they wait as before.
     """
 
     version: int
     stored: frozenset[str]
     retries: int = 0
+    claimed: frozenset[str] = frozenset()
 
 
 class Completer:
@@ -60,6 +65,7 @@ class Completer:
             ContractViolation: Some of it breaks a contract; nothing was written.
         """
         claims = Claims()
+        held: set[str] = set()
         inspection = Inspection(self._terms)
         while completions:
             batch = batch_of((each.segment for each in completions), caller)
@@ -87,12 +93,13 @@ class Completer:
                 standing = claims_on(self._writer.store, plan.segments, (), self._buckets)
                 claims = standing.ignoring(claims)
                 # What an operation is about to change is left to it; a later backfill looks again.
-                taken = {claim.key for claim in standing.exclusive}
-                completions = [each for each in completions if each.segment.id not in taken]
+                held |= {claim.key for claim in standing.exclusive} & plan.segments.keys()
+                completions = [each for each in completions if each.segment.id not in held]
             else:
                 warned(offences)
-                return self._outcome(executed, commit_id, batch.segments.keys())
-        return Completed(self._writer.store.head().version, frozenset())
+                done = self._outcome(executed, commit_id, batch.segments.keys())
+                return replace(done, claimed=frozenset(held))
+        return Completed(self._writer.store.head().version, frozenset(), claimed=frozenset(held))
 
     def _statement(
         self,

@@ -26,6 +26,8 @@ class BackfillReport:
         waiting: segments without a schema that it found due.
         completed: segments whose schema it stored.
         overtaken: segments that somebody dropped, replaced or completed meanwhile.
+        claimed: segments that an operation claims; they wait until it is over, and count towards
+            no limit.
         quarantined: segments whose schema it could not find, with the reasons.
         resting: segments that are in quarantine and not due yet.
         left: segments that are due and were not looked at, because of a limit or a dry run.
@@ -38,6 +40,7 @@ class BackfillReport:
     waiting: int
     completed: int = 0
     overtaken: int = 0
+    claimed: int = 0
     quarantined: tuple[Quarantined, ...] = ()
     resting: int = 0
     left: int = 0

@@ -26,6 +26,7 @@ class Tally:
         version: the last version that was reached.
         completed: those whose schema was stored.
         overtaken: those that somebody dropped, replaced or completed meanwhile.
+        claimed: those that an operation claims: they wait as before.
         quarantined: those that were put aside with their trouble.
         retries: commits that were tried again because another came first.
     """
@@ -33,6 +34,7 @@ class Tally:
     version: int = 0
     completed: list[Completion] = field(default_factory=list)
     overtaken: list[Completion] = field(default_factory=list)
+    claimed: list[Completion] = field(default_factory=list)
     quarantined: list[Completion] = field(default_factory=list)
     retries: int = 0
 
@@ -96,7 +98,9 @@ def _count(completions: Sequence[Completion], done: Completed, tally: Tally) -> 
     tally.version = max(tally.version, done.version)
     tally.retries += done.retries
     for each in completions:
-        if each.segment.id not in done.stored:
+        if each.segment.id in done.claimed:
+            tally.claimed.append(each)
+        elif each.segment.id not in done.stored:
             tally.overtaken.append(each)
         elif each.trouble is None:
             tally.completed.append(each)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from catalog.backfill.storing import Storer
 from catalog.cache.places import PlaceName, Places
+from catalog.cache.quarantine import Quarantine
 
 log = logging.getLogger(__name__)
 
@@ -22,19 +23,22 @@ class Courier:
     """Takes entries from pending to the table, oldest first.
 
     Its thread lives while there is something to store, and does not keep a process from ending:
-    what is not stored is found again when it is asked for.
+    what is not stored is found again when it is asked for. What an operation claims stays pending,
+    and is tried again when the table has moved on: claims end by a commit.
     """
 
     def __init__(
         self,
         places: Places,
         storer: Storer,
+        quarantine: Quarantine,
         batch: int = DEFAULT_BATCH,
         linger: float = _LINGER,
         pause: Callable[[int], float] | None = None,
     ) -> None:
         self._places = places
         self._storer = storer
+        self._quarantine = quarantine
         self._batch = batch
         self._linger = linger
         self._pause = pause or _doubling
@@ -44,9 +48,11 @@ class Courier:
         self._over = threading.Event()
         self._over.set()
         self._stopped = False
+        # What was claimed at the last try, and how often the table has moved on.
+        self._claimed: frozenset[str] = frozenset()
+        self._moves = 0
         self.stored = 0
         self.failures = 0
-        self.quarantined = 0
         self.last_error: Exception | None = None
 
     def wake(self) -> None:
@@ -63,9 +69,13 @@ class Courier:
                 self._thread = thread
 
     def flush(self, seconds: float) -> int:
-        """Stores all that is pending; returns how much is left when the time is up."""
+        """Stores all that is pending; returns how much is left when the time is up.
+
+        What an operation claims is tried once, and not waited for.
+        """
         if not self._pending:
             return 0
+        self._doubt_claims()
         end = time.monotonic() + seconds
         self._hurry.set()
         try:
@@ -91,8 +101,18 @@ class Courier:
         with self._guard:
             self._stopped = False
         self._hurry.clear()
+        self.polled()
+
+    def polled(self) -> None:
+        """The table has moved on, so that claims may be over."""
+        self._doubt_claims()
         if self._pending:
             self.wake()
+
+    def _doubt_claims(self) -> None:
+        with self._guard:
+            self._claimed = frozenset()
+            self._moves += 1
 
     @property
     def _pending(self) -> int:
@@ -121,19 +141,27 @@ class Courier:
                     time.sleep(min(pause, 0.1))
 
     def _store(self) -> None:
-        batch = self._places.next_pending(self._batch)
+        moves = self._moves
+        batch = self._places.next_pending(self._batch, self._claimed)
         tally = self._storer.store(batch)
         # By id: what was put aside is another completion of the same segment.
         refused = {each.segment.id for each in tally.quarantined}
+        for each in tally.quarantined:
+            if each.trouble is not None:
+                self._quarantine.put(each.before, each.trouble)
+        claimed = {each.segment.id for each in tally.claimed}
         self._places.gave_up([each for each in batch if each.segment.id in refused])
-        rest = [each for each in batch if each.segment.id not in refused]
+        rest = [each for each in batch if each.segment.id not in refused | claimed]
         self._places.settled(rest, tally.version)
+        with self._guard:
+            # If the table has moved on since, the claims may have ended unseen.
+            if moves == self._moves:
+                self._claimed |= claimed
         self.stored += len(tally.completed)
-        self.quarantined += len(refused)
 
     def _done(self) -> bool:
         with self._guard:
-            if self._stopped or not self._pending:
+            if self._stopped or not self._places.next_pending(1, self._claimed):
                 self._thread = None
                 self._over.set()
                 return True

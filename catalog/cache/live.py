@@ -88,8 +88,11 @@ class LiveCache(Cache):
             announced = self._announced()
             poll = follow()
             self._places.polled(self.snapshot, announced)
-        if self._resolver is not None and poll.after != poll.before:
-            self._resolver.polled(self.snapshot)
+        if poll.after != poll.before:
+            if self._resolver is not None:
+                self._resolver.polled(self.snapshot)
+            if self._courier is not None:
+                self._courier.polled()
         return poll
 
     def _announced(self) -> dict[str, Found]:
@@ -217,18 +220,24 @@ class LiveCache(Cache):
         outcomes = self._resolver.resolve(names[:MOST_RESOLVED])
         if None in outcomes.values():
             self.poll()  # somebody has completed or dropped some meanwhile
-            return self._look(ids, keys)
-        more = {name: each for name, each in outcomes.items() if isinstance(each, Found)}
+            answers = self._look(ids, keys)
+            unknown = ids.filter(_unknown(answers))
+        # Also what there was no room for in pending.
+        still = set(unknown.to_pylist())
+        more = {n: each for n, each in outcomes.items() if isinstance(each, Found) and n in still}
         return laid_over(answers, *keys, more)
 
     def _look(self, ids: Any, keys: tuple[Any, Any]) -> pa.Table:
         few = len(ids) <= _FEW
         beside = self._places.some(ids.to_pylist()) if few else self._places.everything()
-        return laid_over(self.snapshot.lookup_keys(*keys), *keys, beside)
+        return self._answers(keys, beside)
 
     def lookup_keys(self, k1: Any, k2: Any) -> pa.Table:
-        beside = self._places.everything()
-        return laid_over(self.snapshot.lookup_keys(k1, k2), k1, k2, beside)
+        return self._answers((k1, k2), self._places.everything())
+
+    def _answers(self, keys: tuple[Any, Any], beside: Mapping[str, Found]) -> pa.Table:
+        # Read after the places: what has left them is in it.
+        return laid_over(self.snapshot.lookup_keys(*keys), *keys, beside)
 
     # --- schemas and datasources ------------------------------------------------------------------
 
@@ -265,13 +274,12 @@ class LiveCache(Cache):
                 "resolver_failures": done.failed,
                 "resolver_seconds": done.seconds,
                 "resolver_refused": done.refused,
-                "quarantined": done.resting,
+                "quarantined": len(self._resolver.resting),
             }
         if self._courier is not None:
             figures |= {
                 "stored": self._courier.stored,
                 "store_failures": self._courier.failures,
-                "quarantined": figures.get("quarantined", 0) + self._courier.quarantined,
             }
         if self._follower is not None:
             counters = self._follower.counters

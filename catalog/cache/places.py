@@ -8,8 +8,9 @@ before it takes it out of the last. So nobody misses an entry that moves. Reader
 
 from __future__ import annotations
 
+import itertools
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -70,7 +71,8 @@ class Places:
         self._pending: dict[str, Pending] = {}
         self._backfilled: dict[str, Backfilled] = {}
         # Announced segments that the last snapshot had, and those that were published with a schema
-        # or dropped since: these do not come back as realtime.
+        # or dropped since: these do not come back as realtime while they are announced without a
+        # break.
         self._present: frozenset[str] = frozenset()
         self._handed_over: frozenset[str] = frozenset()
         self._table_id: str | None = None
@@ -98,8 +100,11 @@ class Places:
         """All that is known outside the snapshot, for many questions at once."""
         # Copied in the direction of travel; of two entries the one further back counts.
         realtime = dict(self._realtime)
+        self._at("places.realtime")
         pending = {name: each.found for name, each in self._pending.copy().items()}
+        self._at("places.pending")
         backfilled = {name: each.found for name, each in self._backfilled.copy().items()}
+        self._at("places.backfilled")
         return {**backfilled, **pending, **realtime}
 
     def some(self, segment_ids: Iterable[str]) -> dict[str, Found]:
@@ -144,10 +149,11 @@ class Places:
                 self._pending[each.segment.id] = entry
         return refused
 
-    def next_pending(self, most: int) -> list[Completion]:
-        """The oldest entries that wait to be stored; they stay where they are."""
+    def next_pending(self, most: int, without: Collection[str] = frozenset()) -> list[Completion]:
+        """The oldest entries that wait to be stored, but for some; they stay where they are."""
         with self._moving:
-            return [each.completion for each in list(self._pending.values())[:most]]
+            due = (each for name, each in self._pending.items() if name not in without)
+            return [each.completion for each in itertools.islice(due, most)]
 
     def settled(self, completions: Iterable[Completion], version: int) -> None:
         """Moves entries on: the table has them at this version, or knows otherwise."""

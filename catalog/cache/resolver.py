@@ -8,21 +8,20 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from catalog.backfill.waiting import Completion, Trouble, Waiting, completed, troubled
 from catalog.cache.courier import Courier
-from catalog.cache.places import Found, Places, present_in
+from catalog.cache.places import Found, Places
+from catalog.cache.quarantine import Quarantine
 from catalog.cache.snapshot import Snapshot
 from catalog.errors import LoadInterrupted, Unreadable
-from catalog.files.footers import Footer
-from catalog.read.formats import Place, place_of
+from catalog.files.splitting import Describe
+from catalog.read.formats import place_of
 
 _AGAIN = "The reading of a file that this call waited for was interrupted; call again."
 
 Outcome = Found | Trouble | None
 Search = Callable[[Sequence[str]], list[Waiting]]
-Describe = Callable[[Sequence[Place]], list[Footer | str]]
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,6 @@ class ResolverFigures:
         failed: those whose data did not.
         seconds: time spent on asking the table and the data.
         refused: answers that were given but not kept, because too many were pending.
-        resting: segments whose data did not say it, and that are not asked again yet.
     """
 
     asked: int = 0
@@ -43,15 +41,6 @@ class ResolverFigures:
     failed: int = 0
     seconds: float = 0.0
     refused: int = 0
-    resting: int = 0
-
-
-@dataclass(frozen=True)
-class _Resting:
-    """Trouble with a segment, and the commit id of its row when it was met."""
-
-    trouble: Trouble
-    seen: str
 
 
 class Resolver:
@@ -61,6 +50,7 @@ class Resolver:
         self,
         places: Places,
         courier: Courier,
+        quarantine: Quarantine,
         search: Search,
         describe: Describe,
         clock: Callable[[], datetime],
@@ -69,6 +59,7 @@ class Resolver:
         """Args:
         places: where answers are put until they are published.
         courier: stores them.
+        quarantine: what is not asked again yet.
         search: gives those of some segments that wait for their schema in the table.
         describe: asks the data at some places.
         clock: the time.
@@ -76,31 +67,26 @@ class Resolver:
         """
         self._places = places
         self._courier = courier
+        self._quarantine = quarantine
         self._search = search
         self._describe = describe
         self._clock = clock
         self._format = default_format
         self._guard = threading.Lock()
         self._asking: dict[str, Future[Outcome]] = {}
-        self._resting: dict[str, _Resting] = {}
-        # Those of them whose rows are looked at before their old trouble is told again.
-        self._doubted: set[str] = set()
         self._figures = ResolverFigures()
 
     @property
     def figures(self) -> ResolverFigures:
         """What was done so far."""
         with self._guard:
-            return _with(self._figures, resting=len(self._resting))
+            return self._figures
 
     @property
     def resting(self) -> frozenset[str]:
-        """Segments whose data did not say it, and that are not asked again yet."""
-        now = self._clock()
-        with self._guard:
-            return frozenset(
-                name for name, each in self._resting.items() if now < each.trouble.retry_at
-            )
+        """Segments that are not asked again yet: their data did not say it, or what it says cannot
+        be stored."""
+        return self._quarantine.names
 
     def resolve(self, segment_ids: Sequence[str]) -> dict[str, Outcome]:
         """What the data of segments says, or what is wrong with it.
@@ -128,16 +114,8 @@ class Resolver:
         return outcomes
 
     def polled(self, snapshot: Snapshot) -> None:
-        """Forgets trouble with segments that are gone or known, and doubts the rest of it: a
-        segment may have been published anew."""
-        with self._guard:
-            names = list(self._resting)
-        there, known = present_in(snapshot, names)
-        with self._guard:
-            for name in names:
-                if name not in there or name in known:
-                    self._resting.pop(name, None)
-            self._doubted = set(self._resting)
+        """Trouble may be over with what a poll has brought."""
+        self._quarantine.polled(snapshot)
 
     def _sort(
         self,
@@ -147,21 +125,16 @@ class Resolver:
         theirs: dict[str, Future[Outcome]],
     ) -> None:
         """What is known, what this caller has to ask for, and what others are asking for."""
-        now = self._clock()
         with self._guard:
             for name in dict.fromkeys(segment_ids):
-                resting = self._resting.get(name)
+                trouble = self._quarantine.trouble_of(name)
                 placed = self._places.find(name)
                 if placed is not None:  # found by another caller just now
                     outcomes[name] = placed[1]
                 elif name in self._asking:
                     theirs[name] = self._asking[name]
-                elif (
-                    resting is not None
-                    and now < resting.trouble.retry_at
-                    and name not in self._doubted
-                ):
-                    outcomes[name] = resting.trouble
+                elif trouble is not None:
+                    outcomes[name] = trouble
                 else:
                     mine[name] = self._asking[name] = Future()
             self._count(asked=len(outcomes) + len(theirs) + len(mine))
@@ -180,10 +153,11 @@ class Resolver:
         outcomes: dict[str, Outcome] = {}
         waiting = []
         now = self._clock()
-        for each in map(self._as_known, self._search(names)):
+        for each in map(self._quarantine.as_known, self._search(names)):
             # In quarantine, here or in the table, and not published anew since.
             if each.trouble is not None and now < each.trouble.retry_at:
-                outcomes[each.id] = self._rest(each, each.trouble)
+                self._quarantine.put(each, each.trouble)
+                outcomes[each.id] = each.trouble
             else:
                 waiting.append(each)
         places = [place_of(each.location, self._format) for each in waiting]
@@ -205,25 +179,11 @@ class Resolver:
             outcomes[completion.segment.id] = self._settled(completion)
         return outcomes
 
-    def _as_known(self, waiting: Waiting) -> Waiting:
-        """The segment with the trouble that was met here if that is newer, so that pauses grow."""
-        with self._guard:
-            self._doubted.discard(waiting.id)
-            resting = self._resting.get(waiting.id)
-            if resting is None or resting.seen != waiting.seen:
-                return waiting
-            return replace(waiting, trouble=resting.trouble)
-
-    def _rest(self, waiting: Waiting, trouble: Trouble) -> Trouble:
-        with self._guard:
-            self._resting[waiting.id] = _Resting(trouble, waiting.seen)
-        return trouble
-
     def _settled(self, completion: Completion) -> Found | Trouble:
         if completion.trouble is not None:
-            return self._rest(completion.before, completion.trouble)
-        with self._guard:
-            self._resting.pop(completion.segment.id, None)
+            self._quarantine.put(completion.before, completion.trouble)
+            return completion.trouble
+        self._quarantine.release(completion.segment.id)
         assert completion.segment.schema is not None
         return Found(completion.segment.schema, completion.segment.num_rows)
 
@@ -234,7 +194,7 @@ class Resolver:
 
     def _count(self, **more: float) -> None:
         added = {name: getattr(self._figures, name) + value for name, value in more.items()}
-        self._figures = _with(self._figures, **added)
+        self._figures = replace(self._figures, **added)
 
 
 def unreadable(segment_id: str, trouble: Trouble) -> Unreadable:
@@ -245,7 +205,3 @@ def unreadable(segment_id: str, trouble: Trouble) -> Unreadable:
         segment_id=segment_id,
         reason=trouble.reason,
     )
-
-
-def _with(figures: ResolverFigures, **values: Any) -> ResolverFigures:
-    return replace(figures, **values)

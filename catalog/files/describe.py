@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +15,7 @@ from catalog.errors import BrokenFile, InvalidSegment
 from catalog.files.deltalog import TableLog, is_table, read_log
 from catalog.files.footers import Footer, read_footer
 from catalog.files.opening import OpenFile
+from catalog.files.splitting import Describe, described_apart
 from catalog.model import Segment
 from catalog.read.formats import FORMATS, Place, place_of
 from catalog.schema import Schema
@@ -163,8 +164,14 @@ def read_footers(
     """What the data at each place says of itself, or in words why it does not.
 
     Files are read by a Spark job in the given session; a Delta table says it in its log, which is
-    read once for all of its partitions.
+    read once for all of its partitions. A job that fails is split until what fails is alone.
     """
+    return described_apart(partial(_read_together, spark, open_file), places)
+
+
+def _read_together(
+    spark: SparkSession, open_file: OpenFile, places: Sequence[Place]
+) -> list[Footer | str]:
     outcomes: list[Footer | str] = list(map(_not_read, places))
     logs = TableLogs(spark)
     for number, place in enumerate(places):
@@ -255,7 +262,7 @@ def slices(count: int, batch: int, most: int = _SLICE) -> Iterator[tuple[int, in
 
 
 def segments_of(
-    describe: Callable[[Sequence[Place]], list[Footer | str]], places: Mapping[str, Place]
+    describe: Describe, places: Mapping[str, Place]
 ) -> tuple[dict[str, Segment], dict[str, str]]:
     """The segments at places, which are given by their ids; and in words why others are none."""
     segments: dict[str, Segment] = {}

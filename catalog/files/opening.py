@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 
 from catalog.errors import BrokenFile
-from catalog.read.formats import key_of
+from catalog.read.formats import key_of, same_storage
 from catalog.schema.names import shown
 
 # Opens the file at a path, to be read from any position; raises BrokenFile if it cannot. For a
@@ -21,7 +21,6 @@ OpenFile = Callable[[str], pa.NativeFile]
 
 _PREFIX = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<host>//[^/]*)?(?=/)")
 _LOCAL = ("file", "dbfs")
-_SAME = {"s3a": "s3", "s3n": "s3"}
 _FAILURES = (OSError, ValueError, pa.ArrowException)
 _SHOWN = 400
 
@@ -61,7 +60,7 @@ class Files:
             return LocalFileSystem(), local
         scheme, host = _prefix(path)
         try:
-            system, root = self._connected(f"{_SAME.get(scheme, scheme)}:{host}/")
+            system, root = self._connected(f"{same_storage(scheme)}:{host}/")
         except _FAILURES as error:
             raise BrokenFile(
                 f"{named(path)} cannot be reached: {_reason(error)}; use a path on local disk or "

@@ -11,7 +11,6 @@ from catalog.contracts.checking import reasons_of
 from catalog.errors import ContractViolation, InvalidInput, InvalidSegment, SegmentConflict
 from catalog.files.deltalog import is_table, read_log, tables_below
 from catalog.files.describe import TableLogs, segments_of, slices
-from catalog.files.footers import Footer
 from catalog.files.listing import (
     Comparison,
     KnownFile,
@@ -24,6 +23,7 @@ from catalog.files.listing import (
     spelled_out,
 )
 from catalog.files.patterns import Pattern
+from catalog.files.splitting import Describe
 from catalog.model import DropResult, PublishResult, Segment
 from catalog.progress import Progress, Step
 from catalog.read.formats import Place, place_of
@@ -103,7 +103,7 @@ class Verbs:
         drop: drops the segments with these ids, if they are still of these commits.
     """
 
-    describe: Callable[[Sequence[Place]], list[Footer | str]]
+    describe: Describe
     publish: Callable[[Sequence[Segment], bool], PublishResult]
     drop: Callable[[Mapping[str, str]], DropResult]
 

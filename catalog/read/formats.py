@@ -88,13 +88,18 @@ def key_of(path: str) -> str:
     return _squeezed(found["path"] if found else path)
 
 
+def same_storage(scheme: str) -> str:
+    """The one name for a scheme that Spark has several for; Arrow knows only this one."""
+    return _SAME.get(scheme, scheme)
+
+
 def authority_of(path: str) -> str | None:
     """Scheme and host in one spelling, empty for what is local; none if the path has no scheme."""
     found = _URI.fullmatch(path)
     if found is None:
         return None
-    scheme = found["scheme"].lower()
-    scheme, host = _SAME.get(scheme, scheme), (found["host"] or "").removeprefix("//")
+    scheme = same_storage(found["scheme"].lower())
+    host = (found["host"] or "").removeprefix("//")
     # Databricks mounts volumes as folders, and its file system lists them under dbfs:.
     mounted = scheme == "dbfs" and f"{key_of(path)}/".startswith("/Volumes/")
     if not host and (mounted or scheme == "file"):

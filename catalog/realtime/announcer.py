@@ -55,12 +55,16 @@ class Announcer:
         takeover: take the name from another session that seems to live, such as that of the same
             job before it was restarted.
         """
+        if not isinstance(ttl, timedelta):
+            raise InvalidInput(
+                f"ttl must be a timedelta, not {ttl!r}; such as timedelta(minutes=2).", ttl=ttl
+            )
         if not timedelta() < ttl <= timedelta(seconds=LONGEST_TTL):
             raise InvalidInput(
                 f"ttl must be above zero and at most {timedelta(seconds=LONGEST_TTL)}, not {ttl}.",
                 ttl=ttl,
             )
-        if most_deltas < 1:
+        if type(most_deltas) is not int or most_deltas < 1:
             raise InvalidInput(
                 f"most_deltas must be at least 1, not {most_deltas!r}.", most_deltas=most_deltas
             )
@@ -105,7 +109,7 @@ class Announcer:
             SchemaConflict: A schema does not merge with what was announced; nothing is announced.
             InvalidInput: Another session has the writer's name; nothing is announced.
         """
-        many = {segments: (schema, num_rows)} if isinstance(segments, str) else segments
+        many = _many(segments, schema, num_rows)
         given = {segment_id: _given(segment_id, each) for segment_id, each in many.items()}
         with self._guard:
             known = self._told.state.segments
@@ -114,7 +118,7 @@ class Announcer:
 
     def forget(self, segment_ids: str | Iterable[str]) -> None:
         """Announces these no longer, because they are published or given up."""
-        ids = [segment_ids] if isinstance(segment_ids, str) else dict.fromkeys(segment_ids)
+        ids = _ids(segment_ids)
         with self._guard:
             gone = tuple(each for each in ids if each in self._told.state.segments)
             self._write(self._told.then({}, gone, self._most_deltas))
@@ -266,6 +270,38 @@ class _Told:
         full = len(self.deltas) >= most or said > most + len(known)
         base, deltas = (self.state, ()) if full else (self.base, self.deltas)
         return _Told(base, (*deltas, Delta(state.sequence, changed, gone)), state)
+
+
+def _many(segments: Any, schema: Any, num_rows: Any) -> Mapping[Any, Any]:
+    """What is announced in one call, by ids."""
+    if isinstance(segments, str):
+        return {segments: (schema, num_rows)}
+    if not isinstance(segments, Mapping):
+        raise InvalidInput(
+            "What is announced must be given as an id or a mapping {id: (schema, num_rows)}, not "
+            f"{shown(repr(segments))}.",
+            segments=segments,
+        )
+    if schema is not None or num_rows is not None:
+        raise InvalidInput(
+            "schema and num_rows are given only beside one id; several segments are given as "
+            "{id: (schema, num_rows)}, each with its own.",
+            schema=schema,
+            num_rows=num_rows,
+        )
+    return segments
+
+
+def _ids(segment_ids: Any) -> list[str]:
+    """The ids that are to be forgotten, each once."""
+    several = [segment_ids] if isinstance(segment_ids, str) else segment_ids
+    ids = list(several) if isinstance(several, Iterable) else [several]
+    if not all(isinstance(each, str) for each in ids):
+        raise InvalidInput(
+            f"What is forgotten must be given as an id or several, not {shown(repr(segment_ids))}.",
+            segment_ids=segment_ids,
+        )
+    return list(dict.fromkeys(ids))
 
 
 def _given(segment_id: Any, each: Any) -> Announced:

@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from catalog.errors import InvalidInput, InvalidLocation
+from catalog.read.formats import same_storage
 from catalog.schema.names import shown
 from catalog.table.location import local_path
 
@@ -24,8 +25,6 @@ SUFFIX = ".json"
 # The coarsest clock that storage stamps files with: two seconds on FAT, one on S3.
 SETTLED = 2.0
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
-# Spark's names for file systems that Arrow knows by another.
-_SCHEMES = {"s3a": "s3", "s3n": "s3"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +104,7 @@ class Look:
 
     names: frozenset[str]
     changed: dict[str, bytes]
-    failed: dict[str, OSError]
+    failed: dict[str, OSError | pa.ArrowException]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,21 +127,21 @@ class Watch:
         """What changed since the last look; a file that cannot be read is tried again next time."""
         moment = self._clock()
         listing = self._board.listing()
-        self._seen = {name: seen for name, seen in self._seen.items() if name in listing}
+        known = {name: seen for name, seen in self._seen.items() if name in listing}
         names, changed, failed = set(listing), {}, {}
         for name, stamp in listing.items():
-            seen = self._seen.get(name)
+            seen = known.get(name)
             same = seen if seen is not None and seen.stamp == stamp else None
             if same is not None and same.settled:
                 continue
             try:
                 content = self._board.read(name)
-            except OSError as error:
+            except (OSError, pa.ArrowException) as error:
                 failed[name] = error
                 continue
             if content is None:
                 names.discard(name)
-                self._seen.pop(name, None)
+                known.pop(name, None)
                 continue
             digest = hashlib.sha256(content).digest()
             if seen is None or seen.digest != digest:
@@ -151,7 +150,9 @@ class Watch:
             # been the same for longer than a tick, no later write can have it.
             since = moment if same is None else same.since
             settled = stamp.mtime_ns is not None and moment - since > SETTLED
-            self._seen[name] = _Seen(stamp, since, settled, digest)
+            known[name] = _Seen(stamp, since, settled, digest)
+        # Only now: what a look that failed has read is news to the next one.
+        self._seen = known
         return Look(frozenset(names), changed, failed)
 
 
@@ -163,7 +164,7 @@ def _store(path: str) -> _Store:
         return _Disk(local)
     scheme, colon, rest = path.partition(":")
     try:
-        return _Remote(*fs.FileSystem.from_uri(_SCHEMES.get(scheme, scheme) + colon + rest))
+        return _Remote(*fs.FileSystem.from_uri(same_storage(scheme) + colon + rest))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvalidLocation(
             f"Announcements cannot be kept at {shown(path)} ({error}). Give a local path, such as "

@@ -31,6 +31,9 @@ class StreamAnnouncer(Announcer):
         In this order: a reader that no longer finds the announcement finds the segment.
         """
         given = list(segments)
+        self._check_open()
         result = self._publish(given)
-        self.forget([segment.id for segment in given if segment.id in self.announced])
+        closed = [segment.id for segment in given if segment.id in self.announced]
+        if closed:
+            self.forget(closed)
         return result

@@ -122,9 +122,11 @@ def _fill(number: int) -> TaskStep:
         )
         return {
             "version": report.version,
-            "looked_at": report.waiting - report.left,
+            # Without what is claimed: the next step meets it again.
+            "looked_at": report.waiting - report.left - report.claimed,
             "completed": report.completed,
             "overtaken": report.overtaken,
+            "claimed": report.claimed,
             "quarantined": len(report.quarantined),
             "resting": report.resting,
             "left": report.left,
@@ -300,7 +302,7 @@ _KINDS = (
             "retry_quarantined": bool,
             "batch": int,
         },
-        latest=frozenset({"left", "resting"}),
+        latest=frozenset({"claimed", "left", "resting"}),
         found=frozenset({"quarantined"}),
     ),
     TaskKind(

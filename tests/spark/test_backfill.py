@@ -17,6 +17,7 @@ from catalog.publish.batch import Known, contradicts
 from catalog.rows import DIGEST_SQL, ENTRY, entry_table
 from catalog.table.statements import CONTRADICTS
 from catalog.waiting import Surroundings
+from tests.concurrency.gates import assert_promises
 from tests.spark.files import broken, parquet
 
 Open = Callable[..., Catalog]
@@ -206,22 +207,29 @@ def test_a_backfill_reads_each_format_and_marks_what_it_inferred(
 
 
 def test_publishing_alone_and_backfill_alone_both_suffice(
-    open_catalog: Open, tmp_path: Path
+    spark: SparkSession, catalog: Catalog, tmp_path: Path
 ) -> None:
     paths = {n: parquet(tmp_path / f"{n}.parquet", f"c{n % 2} INT", rows=n) for n in range(1, 5)}
-    publisher = open_catalog()
-    publisher.publish(
-        [Segment(f"told/{n}", f"c{n % 2} INT", n, location=p) for n, p in paths.items()]
+    # No resolver, no backfill: publish and poll are enough.
+    told = catalog.cache()
+    catalog.publish(
+        [Segment(f"orders/{n}", f"c{n % 2} INT", n, location=p) for n, p in paths.items()]
     )
-    publisher.publish([Segment(f"found/{n}", location=path) for n, path in paths.items()])
-    told = publisher.cache()  # no resolver, no backfill: publish and poll are enough
-    assert [told.schema_of(f"told/{n}").ddl for n in paths] == ["c1 INT", "c0 INT"] * 2
-    publisher.backfill()
     told.poll()
-    for n in paths:
-        assert told.fingerprint_of(f"found/{n}") == told.fingerprint_of(f"told/{n}")
-        assert told.num_rows(f"found/{n}") == n
-    assert publisher.schemas().count() == 2
+    assert catalog.backfill(dry_run=True).waiting == 0
+    # And a catalog in which nobody ever published a schema.
+    with Catalog.open(spark, str(tmp_path / "filled")) as filled:
+        found = filled.cache()
+        filled.publish([Segment(f"orders/{n}", location=path) for n, path in paths.items()])
+        assert filled.schemas().count() == 0
+        assert filled.backfill().completed == 4
+        found.poll()
+        for n in paths:
+            assert told.schema_of(f"orders/{n}").ddl == f"c{n % 2} INT"
+            assert found.fingerprint_of(f"orders/{n}") == told.fingerprint_of(f"orders/{n}")
+            assert (found.num_rows(f"orders/{n}"), told.num_rows(f"orders/{n}")) == (n, n)
+        assert filled.schemas().count() == catalog.schemas().count() == 2
+        assert_promises(filled)
 
 
 def test_what_contradicts_what_is_the_same_in_python_and_in_sql(spark: SparkSession) -> None:

@@ -17,7 +17,9 @@ from catalog import Catalog, Schema, Segment, Settings
 from catalog.errors import InvalidInput, NotInSnapshot, Unreadable
 from catalog.files.opening import Files
 from catalog.waiting import Surroundings
+from tests.concurrency.gates import assert_promises
 from tests.spark.files import broken, parquet
+from tests.spark.operating import staged
 from tests.unit.builders import segment
 
 Open = Callable[..., Catalog]
@@ -132,6 +134,33 @@ def test_a_cache_that_is_behind_polls_for_what_others_completed(
         cache.schema_of("orders/2")
     assert cache.metrics().resolved == 0
     cache.stop()
+
+
+def test_what_an_operation_claims_stays_pending_and_holds_up_nothing_else(
+    open_catalog: Open, tmp_path: Path
+) -> None:
+    files = CountedFiles()
+    catalog = open_catalog(settings=Settings(open_file=files))
+    paths = [parquet(tmp_path / f"{n}.parquet") for n in range(4)]
+    catalog.publish([Segment(f"orders/{n}", location=path) for n, path in enumerate(paths)])
+    cache = catalog.cache(resolve=True)
+    operation = staged(catalog, drop=["orders/0", "orders/1"])
+    assert [cache.num_rows(f"orders/{n}") for n in (0, 2)] == [1, 1]
+    assert cache.flush() == 1
+    cache.poll()
+    assert [cache.place(f"orders/{n}") for n in (0, 2)] == ["pending", "published"]
+    # A backfill gets past them too: they are the first ones in its order.
+    report = catalog.backfill(limit=1)
+    assert (report.waiting, report.completed, report.overtaken) == (3, 1, 0)
+    assert (report.claimed, report.left) == (2, 0)
+    operation.abort()
+    cache.poll()
+    assert cache.flush() == 0
+    cache.poll()
+    assert cache.place("orders/0") == "published"
+    assert files.opened[paths[0]] == 1
+    assert cache.stop().left == ()
+    assert_promises(catalog)
 
 
 # --- realtime ------------------------------------------------------------------------------------

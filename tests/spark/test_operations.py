@@ -440,7 +440,7 @@ def test_whoever_meets_a_claim_is_told_the_holder_and_all_is_free_after_an_abort
     version = catalog.version
     filled = catalog.backfill()
     assert catalog.version == version
-    assert (filled.waiting, filled.completed, filled.overtaken) == (1, 0, 1)
+    assert (filled.waiting, filled.completed, filled.claimed) == (1, 0, 1)
 
     # What nobody claims goes on beside it, in the same datasource and in the same bucket too.
     assert catalog.publish([segment("orders/5"), segment("clicks/2")]).inserted == 2

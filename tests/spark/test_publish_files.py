@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import threading
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from catalog import Catalog, Segment, Step
-from catalog.errors import BrokenFile, InvalidInput, ReadOnly
+from catalog import Catalog, Segment, Settings, Step
+from catalog.errors import BrokenFile, InvalidInput, ReadOnly, Unreadable
 from catalog.files.describe import read_footers
 from catalog.files.footers import Footer
 from catalog.files.opening import Files
@@ -64,6 +69,60 @@ def test_files_become_segments_and_a_broken_one_is_reported(
     assert catalog.publish_files("orders", f"{data}/2024/*.parquet").unchanged == 3
     assert catalog.publish_files("orders", os.path.relpath(data)).unchanged == 4
     assert catalog.verify(since=0).ok
+
+
+class Poison:
+    """Opens files, one of which ends the worker that reads it."""
+
+    def __call__(self, path: str) -> Any:
+        if path.endswith("poison.parquet"):
+            os._exit(1)
+        return Files()(path)
+
+
+def test_a_file_that_ends_its_worker_is_reported_alone_and_a_cancelled_job_blames_none(
+    spark: SparkSession, open_catalog: Callable[..., Catalog], tmp_path: Path
+) -> None:
+    catalog = open_catalog(settings=Settings(open_file=Poison()))
+    first = parquet(tmp_path / "0.parquet")
+    for name in [*map(str, range(1, 70)), "poison"]:
+        shutil.copyfile(first, tmp_path / f"{name}.parquet")
+    catalog.publish([Segment(f"late/{f.name}", location=str(f)) for f in tmp_path.glob("*.parq*")])
+    report = catalog.publish_files("files", f"{tmp_path}/*.parquet")
+    assert (report.files, report.published) == (71, 70)
+    assert [problem.path.rpartition("/")[2] for problem in report.broken] == ["poison.parquet"]
+    assert "reading it failed" in report.broken[0].reason
+    # So it is for whoever looks up more than are read without Spark.
+    with catalog.cache(resolve=True, datasources=["late"]) as cache:
+        known = cache.lookup([f"late/{n}.parquet" for n in [*range(70), "poison"]])
+        assert known["num_rows"].to_pylist() == [1] * 70 + [None]
+        with pytest.raises(Unreadable, match="reading it failed"):
+            cache.schema_of("late/poison.parquet")
+
+    begun = tmp_path / "begun"
+    cancel = threading.Thread(target=lambda: _cancel_when(spark, begun))
+    cancel.start()
+    with pytest.raises(Exception, match="SPARK_JOB_CANCELLED"):
+        read_footers(spark, [Place(first, "parquet")], Endless(str(begun)))
+    cancel.join()
+
+
+@dataclass(frozen=True)
+class Endless:
+    """Begins to open a file, and does not come to an end."""
+
+    begun: str
+
+    def __call__(self, path: str) -> Any:
+        Path(self.begun).touch()
+        time.sleep(60)
+        return Files()(path)
+
+
+def _cancel_when(spark: SparkSession, begun: Path) -> None:
+    while not begun.exists():
+        time.sleep(0.01)
+    spark.sparkContext.cancelAllJobs()
 
 
 def test_files_that_changed_are_reported_and_those_that_are_gone_are_dropped_when_told(

@@ -438,7 +438,7 @@ def test_segments_come_without_a_schema_and_a_backfill_finds_it_or_says_why_not(
     (run,) = catalog.runs().collect()
     assert (run["job"], run["status"]) == ("backfill", "found")
     assert set(run["figures"]) == {
-        *("completed", "overtaken", "quarantined", "resting", "left"),
+        *("completed", "overtaken", "claimed", "quarantined", "resting", "left"),
         *("per_second", "seconds", "conflicts_retried"),
     }
     assert json.loads(run["arguments"])["datasource"] == ["orders"]

@@ -27,10 +27,10 @@ from catalog.backfill.waiting import (
 from catalog.contracts.checking import offences_among, violation
 from catalog.contracts.model import Contract
 from catalog.contracts.terms import Terms
-from catalog.errors import CommitFailed, FingerprintCollision, GaveUp, UnreadableFiles
+from catalog.errors import CommitFailed, FingerprintCollision, GaveUp
 from catalog.files.footers import Footer
 from catalog.model import Segment, micros
-from catalog.read.formats import Place
+from catalog.progress import Step
 from catalog.schema import Schema
 from catalog.waiting import Surroundings
 
@@ -117,13 +117,15 @@ class Table:
         self.poison = poison
         self.commits: list[list[str]] = []
         self.gone: set[str] = set()
+        self.claimed: set[str] = set()
 
     def commit(self, completions: Sequence[Completion]) -> Completed:
         names = [each.segment.id for each in completions]
         self.commits.append(names)
         if any(each.segment.id in self.poison and each.trouble is None for each in completions):
             raise CommitFailed("refused")
-        return Completed(len(self.commits), frozenset(set(names) - self.gone), 1)
+        claimed = frozenset(self.claimed & set(names))
+        return Completed(len(self.commits), frozenset(names) - self.gone - claimed, 1, claimed)
 
 
 def found(*names: str, schema: Schema = A) -> list[Completion]:
@@ -218,6 +220,14 @@ def test_segments_that_others_changed_meanwhile_count_as_overtaken() -> None:
     assert len(tally.completed) == 7
 
 
+def test_segments_that_an_operation_claims_are_neither_stored_nor_overtaken() -> None:
+    table = Table()
+    table.claimed = {"orders/3", "orders/4"}
+    tally = Storer(table.commit, lambda: NOON).store(found(*NAMES))
+    assert (ids(tally.claimed), tally.overtaken) == (["orders/3", "orders/4"], [])
+    assert len(tally.completed) == 6
+
+
 def test_nothing_to_store_is_no_commit() -> None:
     table = Table()
     assert Storer(table.commit, lambda: NOON).store([]).completed == []
@@ -249,7 +259,7 @@ def test_a_payload_that_tells_of_no_trouble_is_none() -> None:
     assert Trouble.of_payload('{"other": 1}') is None
 
 
-# --- jobs ----------------------------------------------------------------------------------------
+# --- a run ---------------------------------------------------------------------------------------
 
 
 class Pages:
@@ -266,35 +276,35 @@ class Pages:
         return [(0, each) for each in taken]
 
 
-def run(describe: Any, table: Table) -> BackfillReport:
+def run(
+    describe: Any,
+    table: Table,
+    limit: int | None = None,
+    batch: int = 100,
+    steps: list[Step] | None = None,
+) -> BackfillReport:
     surroundings = Surroundings(clock=lambda: NOON)
     errand: Any = SimpleNamespace(
-        surroundings=surroundings, caller=None, progress=lambda step: None
+        surroundings=surroundings, caller=None, progress=([] if steps is None else steps).append
     )
     pages: Any = Pages(*NAMES)
     backfiller = Backfiller(errand, lambda some, caller: table.commit(some), pages, describe, None)
-    return backfiller.run(None, 100, False)
+    return backfiller.run(limit, batch, False)
 
 
-def test_files_that_end_the_job_are_put_aside_however_many_follow_each_other() -> None:
-    poison = {"/orders/2", "/orders/3", "/orders/4", "/orders/5"}
-
-    def describe(places: Sequence[Place]) -> list[Footer | str]:
-        if any(place.path in poison for place in places):
-            raise RuntimeError("worker crashed")
-        return ["no such file" if "no such" in p.path else Footer(A, 1, 1) for p in places]
-
-    report = run(lambda places: describe(places), Table())
-    assert report.completed == 4
-    assert [each.location for each in report.quarantined] == sorted(poison)
-
-
-def test_a_spark_that_runs_no_job_at_all_is_an_error_and_puts_nothing_aside() -> None:
+@pytest.mark.parametrize("batch", [1, 2, 100])
+def test_a_limit_is_not_used_up_by_segments_that_operations_claim(batch: int) -> None:
     table = Table()
+    table.claimed = {"orders/0", "orders/1", "orders/3"}
+    report = run(lambda places: [Footer(A, 1, 1)] * len(places), table, limit=2, batch=batch)
+    assert (report.waiting, report.claimed, report.overtaken) == (8, 3, 0)
+    assert (report.completed, report.left) == (2, 3)
 
-    def describe(places: Sequence[Place]) -> list[Footer | str]:
-        raise RuntimeError("no module named pyarrow")
 
-    with pytest.raises(UnreadableFiles, match="no module named pyarrow"):
-        run(describe, table)
-    assert table.commits == []
+def test_a_backfill_of_nothing_but_claimed_segments_comes_to_its_end() -> None:
+    table = Table()
+    table.claimed = set(NAMES)
+    steps: list[Step] = []
+    report = run(lambda places: [Footer(A, 1, 1)] * len(places), table, 3, steps=steps)
+    assert (report.completed, report.claimed, report.left) == (0, 8, 0)
+    assert (steps[-1].done, steps[-1].total) == (8, 8)

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from catalog.backfill.completing import Completed
-from catalog.backfill.storing import Storer
+from catalog.backfill.storing import Storer, Tally
 from catalog.backfill.waiting import Completion, Trouble, Waiting
 from catalog.cache.courier import Courier
 from catalog.cache.places import Found, PlaceName, Places
+from catalog.cache.quarantine import Quarantine
 from catalog.cache.resolver import Resolver
 from catalog.errors import CommitFailed, GaveUp, LoadInterrupted
 from catalog.files.footers import Footer
@@ -41,14 +42,18 @@ class Ground:
         self.reads: list[str] = []
         self.stored: list[list[str]] = []
         self.fail: list[Exception] = []
+        self.claimed: set[str] = set()
         self.before_read: Callable[[], None] = lambda: None
         self.storing = threading.Event()
         self.storing.set()
         self.places = Places(most)
         storer = Storer(self.commit, lambda: self.now)
-        self.courier = Courier(self.places, storer, 5, linger, pause=lambda failed: 0.01)
+        quarantine = Quarantine(lambda: self.now)
+        self.courier = Courier(
+            self.places, storer, quarantine, 5, linger, pause=lambda failed: 0.01
+        )
         self.resolver = Resolver(
-            self.places, self.courier, self.search, self.describe, lambda: self.now
+            self.places, self.courier, quarantine, self.search, self.describe, lambda: self.now
         )
 
     def search(self, names: Sequence[str]) -> list[Waiting]:
@@ -67,8 +72,9 @@ class Ground:
         if self.fail:
             raise self.fail.pop(0)
         names = [each.segment.id for each in completions]
-        self.stored.append(names)
-        return Completed(7, frozenset(names))
+        claimed = frozenset(self.claimed.intersection(names))
+        self.stored.append([name for name in names if name not in claimed])
+        return Completed(7, frozenset(names) - claimed, claimed=claimed)
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -138,6 +144,7 @@ def test_a_broken_file_is_read_again_only_after_a_pause_that_grows() -> None:
     assert ground.resolver.resolve(["orders/1"])["orders/1"] is first
     assert ground.reads == ["/1.parquet"]
     ground.now = first.retry_at
+    assert ground.resolver.resting == set()  # its pause is over
     second = ground.resolver.resolve(["orders/1"])["orders/1"]
     assert isinstance(second, Trouble)
     assert (second.attempts, second.retry_at - ground.now) == (2, timedelta(minutes=10))
@@ -145,7 +152,7 @@ def test_a_broken_file_is_read_again_only_after_a_pause_that_grows() -> None:
     ground.broken.clear()
     assert ground.resolver.resolve(["orders/1"]) == {"orders/1": FOUND}
     figures = ground.resolver.figures
-    assert (figures.resolved, figures.failed, figures.resting) == (1, 2, 0)
+    assert (figures.resolved, figures.failed, ground.resolver.resting) == (1, 2, set())
 
 
 def test_the_failure_of_a_reading_is_shared_and_the_next_caller_tries_again() -> None:
@@ -224,7 +231,7 @@ def test_what_can_never_be_stored_is_given_up_alone() -> None:
         None,
         PlaceName.BACKFILLED,
     ]
-    assert ground.courier.quarantined == 1
+    assert ground.resolver.resting == refused
 
 
 def test_poison_that_others_replaced_meanwhile_does_not_stay_pending() -> None:
@@ -239,6 +246,46 @@ def test_poison_that_others_replaced_meanwhile_does_not_stay_pending() -> None:
     ground.resolver.resolve(["orders/1"])
     assert ground.courier.flush(PATIENCE) == 0
     assert ground.places.sizes()[PlaceName.PENDING] == 0
+
+
+def test_what_an_operation_claims_stays_pending_and_is_stored_when_it_is_over() -> None:
+    ground = Ground(linger=0.2)
+    names = [f"orders/{n}" for n in range(9)]
+    ground.claimed = set(names[:6])  # more than a batch, and the oldest
+    ground.resolver.resolve(names)
+    assert ground.courier.flush(PATIENCE) == 6  # and does not wait for them
+    assert [name for each in ground.stored for name in each] == names[6:]
+    assert ground.places.find("orders/1") == (PlaceName.PENDING, FOUND)
+    assert ground.places.find("orders/7") == (PlaceName.BACKFILLED, FOUND)
+    tries = len(ground.stored)
+    ground.resolver.resolve(["orders/9"])  # others do not wait either
+    until(lambda: ground.stored[-1] == ["orders/9"])
+    assert len(ground.stored) == tries + 1
+    ground.claimed.clear()
+    ground.courier.polled()
+    until(lambda: ground.places.sizes()[PlaceName.PENDING] == 0)
+    assert ground.reads.count("/1.parquet") == 1
+    assert ground.courier.failures == 0
+
+
+def test_a_claim_that_ends_while_it_is_met_is_not_believed() -> None:
+    ground = Ground()
+    ground.claimed = {"orders/1"}
+    ground.storing.clear()
+    ground.resolver.resolve(["orders/1"])
+    whole = ground.courier._storer
+
+    class Slow(Storer):
+        def store(self, completions: Sequence[Completion]) -> Tally:
+            tally = whole.store(completions)
+            if ground.claimed:
+                ground.claimed.clear()
+                ground.courier.polled()  # the operation is over, and a poll has seen it
+            return tally
+
+    ground.courier._storer = Slow(ground.commit, lambda: NOON)
+    ground.storing.set()
+    until(lambda: ground.places.find("orders/1") == (PlaceName.BACKFILLED, FOUND))
 
 
 def test_trouble_is_forgotten_with_its_segment_and_doubted_after_a_poll() -> None:

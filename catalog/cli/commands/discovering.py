@@ -195,6 +195,7 @@ def _backfill(work: Work) -> Answer:
     counts = {
         "completed": report.completed,
         "overtaken": report.overtaken,
+        "claimed": report.claimed,
         "quarantined": len(report.quarantined),
         "resting": report.resting,
         "left": report.left,
@@ -237,6 +238,8 @@ def _next(report: BackfillReport) -> Iterable[str]:
         yield "Those in quarantine are tried again when their pause is over: mend their data."
     if report.quarantined or report.resting:
         yield "strata segments --without-schema lists all of them."
+    if report.claimed:
+        yield "Those that operations claim wait until these are over: strata operations lists them."
     if report.left and not report.dry_run:
         yield "The rest is left to the next backfill."
 

@@ -39,6 +39,7 @@ class Fickle(Board):
         self.clock = clock
         self.fails = ""
         self.unreadable: set[str] = set()
+        self.error: Exception = PermissionError(13, "not for you")
         self.reads: list[str] = []
 
     def write(self, name: str, content: bytes) -> None:
@@ -53,7 +54,7 @@ class Fickle(Board):
     def read(self, name: str) -> bytes | None:
         self.reads.append(name)
         if name in self.unreadable:
-            raise PermissionError(13, "not for you", name)
+            raise self.error
         return super().read(name)
 
     def file(self, name: str) -> Path:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from catalog import Schema
+from catalog import Schema, Segment
 from catalog.errors import InvalidInput, SchemaConflict
+from catalog.model import PublishResult
 from catalog.realtime import Announced, Announcer, Board
 from catalog.realtime.announcement import Change, Document, State, replay
+from catalog.realtime.stream import StreamAnnouncer
 from tests.unit.realtime import NOON, Clock, Fickle
 
 A = Schema.of("a INT, s STRING")
@@ -173,6 +175,12 @@ BAD_CALLS: list[tuple[str, Callable[[Announcer], None], str]] = [
     ("schema", lambda ours: ours.announce("o/1", ""), "at least one column"),
     ("no schema", lambda ours: ours.announce("o/1"), "NoneType"),  # type: ignore[call-overload]
     ("rows", lambda ours: ours.announce("o/1", A, -1), "num_rows must be a whole number"),
+    ("a list", lambda ours: ours.announce(["o/1"]), "an id or a mapping"),  # type: ignore[call-overload]
+    ("nothing", lambda ours: ours.announce(None), "an id or a mapping"),  # type: ignore[call-overload]
+    ("extras", lambda ours: ours.announce({"o/1": (A, 1)}, A), "only beside one id"),  # type: ignore[call-overload]
+    ("extra rows", lambda ours: ours.announce({"o/1": (A, 1)}, num_rows=0), "only beside one id"),  # type: ignore[call-overload]
+    ("forget", lambda ours: ours.forget(5), "an id or several"),  # type: ignore[arg-type]
+    ("forget an id", lambda ours: ours.forget([5]), "an id or several"),  # type: ignore[list-item]
     ("no pair", lambda ours: ours.announce({"o/1": A}), r"as \(schema, num_rows\)"),  # type: ignore[dict-item]
 ]
 
@@ -194,7 +202,9 @@ def test_bad_calls_are_refused_and_write_nothing(
         ({"writer": "a/b"}, "writer"),
         ({"ttl": timedelta()}, "ttl must be above zero"),
         ({"ttl": timedelta(days=8)}, "at most 7 days"),
+        ({"ttl": 60}, r"ttl must be a timedelta, not 60"),
         ({"most_deltas": 0}, "at least 1, not 0"),
+        ({"most_deltas": "9"}, "at least 1, not '9'"),
     ],
 )
 def test_bad_settings_are_refused(board: Fickle, given: dict[str, Any], says: str) -> None:
@@ -325,6 +335,37 @@ def test_closing_takes_the_file_away_and_ends_the_announcer(board: Fickle) -> No
             with pytest.raises(InvalidInput, match="is closed"):
                 call()
     assert board.listing() == {}
+
+
+def test_a_stream_announcer_that_is_closed_publishes_nothing(board: Fickle) -> None:
+    published: list[Sequence[Segment]] = []
+    ours = streaming(board, published)
+    ours.close()
+    with pytest.raises(InvalidInput, match="is closed"):
+        ours.publish([Segment("o/1", A, 1)])
+    assert published == []
+
+
+def test_publishing_what_was_never_announced_leaves_no_announcement(board: Fickle) -> None:
+    published: list[Sequence[Segment]] = []
+    ours = streaming(board, published)
+    given = [Segment("o/1", A, 1), Segment("o/2", A, 1)]
+    assert ours.publish(given) is RESULT
+    assert (published, board.listing()) == ([given], {})
+    ours.announce("o/2", A)
+    assert ours.publish(given) is RESULT
+    assert told(board) == {}
+
+
+RESULT: Any = object()
+
+
+def streaming(board: Fickle, published: list[Sequence[Segment]]) -> StreamAnnouncer:
+    def publish(segments: Sequence[Segment]) -> PublishResult:
+        published.append(segments)
+        return cast(PublishResult, RESULT)
+
+    return StreamAnnouncer(board, "w", ttl=timedelta(days=1), takeover=False, publish=publish)
 
 
 def test_who_never_wrote_takes_nothing_away(board: Fickle) -> None:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from catalog.errors import InvalidInput, InvalidLocation
@@ -228,9 +229,13 @@ def test_a_second_write_with_the_same_stamp_is_seen(tmp_path: Path) -> None:
     assert watch.look().changed == {"w": b"3"}
 
 
-def test_a_file_that_cannot_be_read_is_told_and_tried_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("error", [PermissionError(13, "no"), pa.ArrowInvalid("no")])
+def test_a_file_that_cannot_be_read_is_told_and_tried_again(
+    tmp_path: Path, error: Exception
+) -> None:
     clock = Clock()
     board = Fickle(tmp_path, clock)
+    board.error = error
     watch = Watch(board, clock.monotonic)
     board.write("a", b"1")
     board.write("b", b"2")
@@ -242,6 +247,18 @@ def test_a_file_that_cannot_be_read_is_told_and_tried_again(tmp_path: Path) -> N
         assert list(look.failed) == ["a"]
     board.unreadable.clear()
     assert watch.look().changed == {"a": b"1"}
+
+
+def test_a_look_that_fails_as_a_whole_keeps_nothing_back_from_the_next(tmp_path: Path) -> None:
+    board = Fickle(tmp_path, Clock())
+    watch = Watch(board, board.clock.monotonic)
+    board.write("a", b"1")
+    board.write("b", b"2")
+    board.unreadable, board.error = {"b"}, MemoryError()
+    with pytest.raises(MemoryError):
+        watch.look()
+    board.unreadable.clear()
+    assert watch.look().changed == {"a": b"1", "b": b"2"}
 
 
 def test_a_file_that_went_and_came_back_is_news(tmp_path: Path) -> None:

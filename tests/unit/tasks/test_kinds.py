@@ -31,7 +31,14 @@ from catalog.tasks.kinds import TASKS
 from catalog.tasks.model import State, Task
 from catalog.tasks.rows import READ_SQL, WRITTEN, source, task_of, told
 
-FILLED = {"completed": 5, "overtaken": 0, "quarantined": 1, "resting": 0, "version": 3}
+FILLED = {
+    "completed": 5,
+    "overtaken": 0,
+    "claimed": 2,
+    "quarantined": 1,
+    "resting": 0,
+    "version": 3,
+}
 
 
 def names(kind: str, arguments: dict[str, Any], results: dict[str, Any]) -> list[str]:
@@ -167,6 +174,7 @@ def test_figures_are_added_up_or_are_the_last() -> None:
     assert TASKS["backfill"].figures(results) == {
         "completed": 10,
         "overtaken": 0,
+        "claimed": 2,
         "quarantined": 2,
         "resting": 0,
         "left": 2,
