@@ -195,6 +195,26 @@ def test_a_recovery_that_comes_late_says_that_the_owner_was_quicker(free: Open, 
     assert_promises(owner)
 
 
+@pytest.mark.parametrize("stop", [pytest.param("sweep", marks=pytest.mark.stress), "forget"])
+def test_a_recovery_that_comes_late_leaves_alone_who_has_the_id_by_then(
+    free: Open, gate: Gate, stop: str
+) -> None:
+    other = free()
+    other.operation("first", parts=1, id="again").stage(0, publish=[segment("orders/1")])
+    other.operation(id="again").abort()
+    late = free(gate.between(f"{stop}.begins"))
+    recovery = Side(lambda: late.recover(keep=timedelta(0)))
+    gate.await_reached()
+    assert other.recover(keep=timedelta(0)).forgotten == ("again",)
+    operation = other.operation("second", parts=1, id="again")
+    operation.stage(0, publish=[segment("orders/2")])
+    gate.open()
+    assert recovery.result.swept == ("again",)
+    assert operation.publish().state == "published"
+    assert ids(other) == {"orders/2"}
+    assert_promises(other)
+
+
 # --- beside others --------------------------------------------------------------------------------
 
 
