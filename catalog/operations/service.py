@@ -162,7 +162,7 @@ class Operations:
             at = check_epoch(epoch)
             decision = self._alone(asking, lambda: self._applier.make_ready(operation, at, asking))
         if wait:
-            self._caches.wait_for(decision.version)
+            self._caches.follow(decision.version, decision)
         return decision
 
     def abort(self, operation: str, asking: Request) -> Decision:
@@ -180,7 +180,7 @@ class Operations:
         to = check_epoch(epoch)
         done = self._alone(asking, lambda: self._applier.advance(to, asking))
         if wait:
-            self._caches.wait_for(done.version)
+            self._caches.follow(done.version, done)
         return done
 
     def publish_pending(
@@ -194,7 +194,10 @@ class Operations:
                 "there are.",
                 key=key,
             )
-        return tuple(self.publish(each, epoch, wait, asking) for each in pending)
+        decisions = tuple(self.publish(each, epoch, False, asking) for each in pending)
+        if wait:
+            self._caches.follow(max(each.version for each in decisions), decisions)
+        return decisions
 
     def _holders(self, key: str) -> list[str]:
         version = self._store.head().version
