@@ -42,6 +42,9 @@ def test_the_stable_epoch_only_rises_and_what_waits_above_it_is_final(catalog: C
     assert catalog.stable_epoch == 0
     operation = staged(catalog, "first", publish=[segment("orders/1")])
     unfinished = catalog.operation("unfinished", parts=2)
+    # W18: what is only staged is not dropped, nor forgotten by who drops all of it.
+    error = refusal(catalog, ClaimConflict, lambda: catalog.drop(datasource="orders"))
+    assert (error.values["keys"], error.values["operation"]) == (("orders/1",), operation.id)
     start = catalog.version
     step = catalog.advance(3, reason="nothing waits")
     assert (step.before, step.stable, step.applied, step.version) == (0, 3, (), start + 1)

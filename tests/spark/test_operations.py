@@ -396,7 +396,10 @@ def plain_attempts(spark: SparkSession, catalog: Catalog, data: Path) -> Attempt
         "put a link to it": (("table/orders",), lambda: catalog.put(other)),
         "remove": (("job/load",), lambda: catalog.remove("job/load")),
         "remove what links to it": (("index/orders",), lambda: catalog.remove("index/orders")),
-        "drop by datasource": (("orders/1", "orders/2"), lambda: catalog.drop(datasource="orders")),
+        "drop by datasource": (
+            ("orders/1", "orders/2", "orders/new"),
+            lambda: catalog.drop(datasource="orders"),
+        ),
     }
 
 
