@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -146,7 +147,10 @@ def test_one_part_from_two_processes_is_staged_once(free: Open, gate: Gate) -> N
 
 
 @pytest.mark.parametrize("where", BETWEEN_IN_CI)
-def test_of_two_operations_one_has_the_key(free: Open, gate: Gate, where: str) -> None:
+def test_of_two_operations_one_has_the_key(
+    free: Open, gate: Gate, where: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "catalog.operations")
     other = free()
     stop = gate.between("stage.planned") if where == "between" else gate.inside("stage")
     late = free(stop).operation("late", parts=1)
@@ -157,7 +161,12 @@ def test_of_two_operations_one_has_the_key(free: Open, gate: Gate, where: str) -
     with pytest.raises(ClaimConflict) as refusal:
         _ = stage.result
     assert refusal.value.values["operation"] == first.id
-    first.publish()
+    version = first.publish().version
+    told = [record.getMessage() for record in caplog.records]
+    assert f"operation {first.id}: part 0 claimed segment orders/1" in told
+    assert f"operation {first.id}: part 0 claimed datasource orders" in told
+    assert f"operation {late.id}: stage refused: orders/1, claimed by operation {first.id}" in told
+    assert f"operation {first.id}: published at version {version}" in told
     assert_promises(other)
 
 
