@@ -103,6 +103,7 @@ class Committer:
                 log.info("%s: %s %s has changed; planning again", verb, refusal.kind, refusal.key)
                 deadline.wait(self.surroundings.pause(again), f"a quiet moment for {refusal.key}")
             else:
+                self.counters.add(retries=executed.retries)
                 return self._committed(executed, commit_id)
 
     def lost(self, commit_id: str, version: int) -> Committed:
