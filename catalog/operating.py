@@ -8,6 +8,7 @@ from datetime import timedelta
 from catalog.discovery import Discovery
 from catalog.errand import Errand
 from catalog.errors import InvalidInput
+from catalog.frames import AsOf
 from catalog.model import check_actor
 from catalog.operations.applier import Advance
 from catalog.operations.committing import Request
@@ -18,6 +19,7 @@ from catalog.operations.recovery import RecoverReport, Recovery
 from catalog.operations.service import Operations
 from catalog.progress import Progress, silent
 from catalog.table.queue import CommitQueue
+from catalog.table.store import check_epoch
 
 
 class Operating(Discovery):
@@ -104,6 +106,18 @@ class Operating(Discovery):
     def stable_epoch(self) -> int:
         """The epoch up to which operations are visible; 0 as long as none was set."""
         return self._operations.stable_epoch
+
+    def stable_epoch_at(self, as_of: AsOf) -> int:
+        """The stable epoch of a version, or of a moment; 0 if none had been set."""
+        return self._store.stable_epoch(self._store.version_as_of(as_of))
+
+    def version_at_epoch(self, epoch: int) -> int:
+        """The last version before the stable epoch went past this one: what `as_of_epoch` reads.
+
+        Raises:
+            VersionNotFound: The epoch is not reached yet, or the history does not reach back to it.
+        """
+        return self._store.version_as_of(None, check_epoch(epoch))
 
     def advance(
         self,
