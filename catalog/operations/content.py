@@ -86,6 +86,8 @@ def checked_drops(drop: Iterable[str]) -> tuple[str, ...]:
         raise InvalidInput(
             f"drop takes a list of ids; for one segment write [{drop!r}].", drop=drop
         )
+    if not isinstance(drop, Iterable):
+        raise InvalidInput(f"drop takes a list of ids, not {drop!r:.80}.", drop=drop)
     chosen = tuple(dict.fromkeys(drop))
     for segment_id in chosen:
         check_segment_id(segment_id)

@@ -125,6 +125,11 @@ class Operations:
             return self._alone(asking, lambda: self._stager.stage(operation, part, content, asking))
 
         if not isinstance(publish, DataFrame):
+            if not isinstance(publish, Iterable):
+                raise InvalidInput(
+                    f"publish takes a list of Segment objects or a DataFrame, not {publish!r:.80}.",
+                    publish=publish,
+                )
             segments = listed_segments(
                 publish,
                 drops,
@@ -187,6 +192,10 @@ class Operations:
         self, key: str, epoch: int | None, wait: bool, asking: Request
     ) -> tuple[Decision, ...]:
         """Publishes every open operation that has changes of a key."""
+        if not isinstance(key, str):
+            raise InvalidInput(
+                f"Give the id of a segment or the key of an object, not {key!r:.80}.", key=key
+            )
         pending = self._holders(key)
         if not pending:
             raise NothingPending(
