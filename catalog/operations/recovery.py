@@ -13,6 +13,7 @@ from catalog.errors import OperationDecided, UnknownOperation
 from catalog.model import micros
 from catalog.operations.committing import Request
 from catalog.operations.decider import Decider
+from catalog.operations.decision import Decision
 from catalog.operations.reading import operations_in
 from catalog.operations.rows import OperationRow, OperationState
 from catalog.progress import Step
@@ -34,7 +35,8 @@ class RecoverReport:
 
     Attributes:
         aborted: operations whose owners let their leases run out.
-        decided: operations that were found to run out, but whose owners were quicker.
+        decided: operations that were found to run out, but that others decided before; those whose
+            owners were quicker to renew them are not among them.
         swept: operations whose staged rows were removed.
         forgotten: operations that were decided so long ago that their rows were removed.
     """
@@ -78,9 +80,10 @@ class Recovery:
         decided: list[str] = []
         for done, each in enumerate(expired):
             self._errand.progress(Step("recover: abort", done, len(expired)))
-            if self._abort(each):
+            decision = self._abort(each)
+            if decision is not None and not decision.repeated:
                 aborted.append(each)
-            else:
+            elif decision is None or decision.state != OperationState.OPEN:
                 decided.append(each.id)
         self._errand.surroundings.at("recover.aborted")
         version = self._store.head().version
@@ -92,17 +95,16 @@ class Recovery:
         head = self._store.head().version
         return RecoverReport(head, tuple(aborted), tuple(decided), swept, forgotten)
 
-    def _abort(self, row: OperationRow) -> bool:
-        """Whether it was this recovery that aborted it; its owner may have been quicker."""
+    def _abort(self, row: OperationRow) -> Decision | None:
+        """What became of it, by this recovery or before; none if it is not known any more."""
         errand = self._errand
         request = Request(errand.caller, errand.deadline)
         try:
-            decision = errand.queue.alone(
+            return errand.queue.alone(
                 lambda: self._decider.abort(row.id, request, only_expired=True), errand.deadline
             )
         except (OperationDecided, UnknownOperation):
-            return False
-        return not decision.repeated
+            return None
 
     def _to_sweep(self, version: int) -> tuple[Leftover, ...]:
         """Staged rows of operations that are decided, or gone; such get no more of them."""

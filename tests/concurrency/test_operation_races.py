@@ -188,6 +188,20 @@ def test_a_recovery_and_the_owner_see_one_outcome(free: Open, gate: Gate, where:
 
 
 @pytest.mark.stress
+def test_a_recovery_that_comes_late_leaves_alone_what_was_renewed(free: Open, gate: Gate) -> None:
+    far = datetime.now(UTC) + timedelta(days=1)
+    operation = staged(free(), "1")
+    late = free(replace(gate.between("abort.planned"), clock=lambda: far))
+    recovery = Side(late.recover)
+    gate.await_reached()
+    operation.renew(timedelta(days=2))
+    gate.open()
+    assert (recovery.result.aborted, recovery.result.decided) == ((), ())
+    assert operation.publish().state == "published"
+    assert_promises(late)
+
+
+@pytest.mark.stress
 def test_a_recovery_that_comes_late_says_that_the_owner_was_quicker(free: Open, gate: Gate) -> None:
     far = datetime.now(UTC) + timedelta(days=1)
     owner = free()
