@@ -247,13 +247,22 @@ class Operations:
         )
 
     def _claims(self, version: int, row: OperationRow) -> tuple[tuple[Claim, ...], int]:
+        """Some of its claims, and how many keys it has for itself."""
+        staged = (
+            f"{self._store.pinned(version)} WHERE kind = 'staged' AND operation = {literal(row.id)}"
+        )
         found = self._store.session.sql(
-            "SELECT target, key, part, action, count(*) OVER () AS total FROM "
-            f"{self._store.pinned(version)} WHERE kind = 'staged' "
-            f"AND operation = {literal(row.id)} ORDER BY target, key, part LIMIT {SHOWN_CLAIMS}"
+            f"SELECT target, key, part, action FROM {staged} ORDER BY target, key, part "
+            f"LIMIT {SHOWN_CLAIMS}"
         ).collect()
         claims = tuple(Claim(r["target"], r["key"], r["part"], r["action"], row) for r in found)
-        return claims, (found[0]["total"] if found else 0)
+        if len(claims) < SHOWN_CLAIMS:
+            return claims, len({(each.target, each.key) for each in claims if not each.shared})
+        total = self._store.session.sql(
+            f"SELECT count(DISTINCT target, key) AS total FROM {staged} "
+            f"AND action <> '{Action.HOLD}'"
+        ).collect()
+        return claims, total[0]["total"]
 
 
 # --- what callers give ---------------------------------------------------------------------------

@@ -178,7 +178,7 @@ def test_a_hundred_thousand_segments_are_staged_as_a_frame_and_appear_at_once(
     assert operation.stage(0, publish=frame.repartition(7)).repeated
     operation.stage(1, put=Object("job/everything"))
     assert (cache.poll().added, catalog.segments().count()) == (0, 10)
-    assert operation.status().num_claims == count + 301
+    assert operation.status().num_claims == count + 1
     done = operation.publish(wait=True)
     assert done.version == start + 4
     assert (len(cache.snapshot), catalog.segments().count()) == (count, count)
@@ -242,7 +242,7 @@ def test_calls_are_repeated_without_harm_and_nothing_changes_what_is_decided(
         ("segment", "orders/2", "publish", 1),
         ("segment", "orders/9", "drop", 1),
     ]
-    assert status.num_claims == 4
+    assert status.num_claims == 3
     time[0] += 2 * HOUR
     assert mine.status().expired
     assert mine.renew().lease_until == time[0] + HOUR
@@ -451,7 +451,7 @@ def test_whoever_meets_a_claim_is_told_the_holder_and_all_is_free_after_an_abort
     assert catalog.drop(starts_at=day(5), ends_at=day(6)).dropped == 1
     assert catalog.drop(datasource="clicks").dropped == 1
     assert catalog.put(Object("job/other")).revisions == {"job/other": 1}
-    assert holder.status().num_claims == 12
+    assert holder.status().num_claims == 9
 
     holder.abort()
     for what, (_, attempt) in staging_attempts(rival).items():
