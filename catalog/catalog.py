@@ -295,7 +295,7 @@ class Catalog(
         else:
             result = self._publish_listed(batch_of(segments, caller), mode, until)
         if wait:
-            self._caches.wait_for(result.version)
+            self._caches.follow(result.version, result)
         return result
 
     def _publish_listed(self, batch: Batch, mode: OnExisting, until: Deadline) -> PublishResult:

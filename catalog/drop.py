@@ -12,7 +12,7 @@ import pyarrow as pa
 from catalog.errors import InvalidInput
 from catalog.model import Caller, DropResult, Kind, check_datasource, check_segment_id, micros
 from catalog.operations.reading import claimed, claims_on, staged_parts, standing_claims
-from catalog.operations.rows import ABSENT, AFTER
+from catalog.operations.rows import ABSENT, AFTER, Action
 from catalog.rows import key_table, segment_bucket
 from catalog.table.layout import bucket_of
 from catalog.table.location import literal
@@ -51,6 +51,17 @@ class Selection:
     def of_datasource(self) -> str:
         """The condition on the datasource alone."""
         return "true" if self.datasource is None else f"t.datasource = {literal(self.datasource)}"
+
+    @property
+    def coming(self) -> str:
+        """The condition on staged rows of segments that are not there, and may be any moment.
+
+        Keys that wait for the outcome of a ready operation, and where all of a datasource is meant
+        also what an operation brings to it.
+        """
+        whole = self.datasource is not None and self.starts_at is None and self.ends_at is None
+        after = f"t.base = '{AFTER}'"
+        return f"{after} OR t.action = '{Action.PUBLISH}'" if whole else after
 
     def where(self, buckets: int) -> str:
         """The condition on the table `t`, its partitions as literals; not for ids."""
@@ -193,13 +204,12 @@ class Dropper:
         else:
             buckets = selection.buckets(self._buckets)
             pinned = store.pinned(version)
-            # A key that waits for the outcome of a ready operation may be there any moment.
             selected = store.session.sql(
                 f"SELECT t.kind AS target, t.bucket, t.key FROM {pinned} AS t "
                 f"WHERE {selection.where(self._buckets)} UNION ALL "
                 f"SELECT t.target, t.bucket, t.key FROM {pinned} AS t "
                 f"WHERE t.kind = 'staged' AND t.bucket IN ({', '.join(map(str, buckets))}) "
-                f"AND t.base = '{AFTER}' AND {selection.of_datasource}"
+                f"AND ({selection.coming}) AND {selection.of_datasource}"
             )
             standing = standing_claims(store, selected, buckets, version)
             # Claimed, but not among what would be dropped; a part's rows never change.
@@ -214,8 +224,10 @@ class Dropper:
             partitions = with_claims(
                 (Kind.SEGMENT.value, bucket) for bucket in selection.buckets(self._buckets)
             )
-            refused = f"t.target = 'segment' AND t.base <> '{ABSENT}' AND {claims.standing}"
-            refused += f" AND {selection.of_datasource}"
+            refused = (
+                f"t.target = 'segment' AND (t.base <> '{ABSENT}' OR {selection.coming}) "
+                f"AND {claims.standing} AND {selection.of_datasource}"
+            )
             where = selection.where(self._buckets)
             return Statement("drop", delete_where(store.relation, partitions, where, refused))
         partitions, bounds = self._reach(selection.ids)

@@ -413,6 +413,13 @@ class GaveUp(CatalogError):
     retryable = True
 
 
+class CacheBehind(CatalogError):
+    """The commit happened, but a cache has not reached its version; `result` is the answer."""
+
+    condition = "CACHE_BEHIND"
+    retryable = True
+
+
 class CommitFailed(CatalogError):
     """Spark or Delta refused a statement, not for a conflict; nothing was written."""
 

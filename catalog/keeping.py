@@ -47,9 +47,11 @@ class Keeping(Operating):
         """
         return self._change(declaring(types), "declare", actor, reason, deadline)
 
-    def types(self, as_of: AsOf = None) -> tuple[ObjectType, ...]:
-        """The declared types, now or as of a version or a time, by name."""
-        version = self._store.version_as_of(as_of, None)
+    def types(
+        self, as_of: AsOf = None, *, as_of_epoch: int | None = None
+    ) -> tuple[ObjectType, ...]:
+        """The declared types, now or as of a version, a time or an epoch, by name."""
+        version = self._store.version_as_of(as_of, as_of_epoch)
         found = stored_objects(self._store, version, of_type(TYPE))
         return tuple(Types.among({each.key: each for each in found}))
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 from catalog.discovery import Discovery
 from catalog.errand import Errand
 from catalog.errors import InvalidInput
+from catalog.frames import AsOf
 from catalog.model import check_actor
 from catalog.operations.applier import Advance
 from catalog.operations.committing import Request
@@ -18,6 +19,7 @@ from catalog.operations.recovery import RecoverReport, Recovery
 from catalog.operations.service import Operations
 from catalog.progress import Progress, silent
 from catalog.table.queue import CommitQueue
+from catalog.table.store import check_epoch
 
 
 class Operating(Discovery):
@@ -58,7 +60,8 @@ class Operating(Discovery):
             parts: how many parts it has; if that is not known yet, call `seal` when it is.
             lease: how long its owner is waited for, unless it is renewed. After that a recovery may
                 abort it. If not given, the setting operation.lease.
-            id: its id, if it should not be a random one. Opening it again gives the same operation.
+            id: its id, if it should not be a random one. Opening it again gives the same operation,
+                with the lease that it has; another name or number of parts is refused.
             actor: who owns it.
             reason: why.
             deadline: seconds to wait for others before giving up.
@@ -66,6 +69,14 @@ class Operating(Discovery):
         if name is None:
             if id is None:
                 raise InvalidInput("Give an operation a name to open it, or the id of one.")
+            if parts is not None or lease is not None:
+                raise InvalidInput(
+                    "An operation keeps the parts and the lease with which it was opened: join it "
+                    "by its id alone, and call seal() or renew() to change them.",
+                    id=id,
+                    parts=parts,
+                    lease=lease,
+                )
             return self._operations.join(id)
         if not check_actor("name", name):
             raise InvalidInput("The name of an operation must not be empty.", name=name)
@@ -104,6 +115,18 @@ class Operating(Discovery):
     def stable_epoch(self) -> int:
         """The epoch up to which operations are visible; 0 as long as none was set."""
         return self._operations.stable_epoch
+
+    def stable_epoch_at(self, as_of: AsOf) -> int:
+        """The stable epoch of a version, or of a moment; 0 if none had been set."""
+        return self._store.stable_epoch(self._store.version_as_of(as_of))
+
+    def version_at_epoch(self, epoch: int) -> int:
+        """The last version before the stable epoch went past this one: what `as_of_epoch` reads.
+
+        Raises:
+            VersionNotFound: The epoch is not reached yet, or the history does not reach back to it.
+        """
+        return self._store.version_as_of(None, check_epoch(epoch))
 
     def advance(
         self,
@@ -153,8 +176,10 @@ class Operating(Discovery):
             progress: is told of each step.
         """
         keep = self._chosen("recover.keep", keep)
-        if keep < timedelta(0):
-            raise InvalidInput(f"keep must not be negative, not {keep!r}.", keep=keep)
+        if not isinstance(keep, timedelta) or keep < timedelta(0):
+            raise InvalidInput(
+                f"keep is a timedelta and must not be negative, not {keep!r}.", keep=keep
+            )
         if not dry_run:
             self._check_writable()
         errand = self._errand(actor, reason, deadline, progress)

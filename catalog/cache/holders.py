@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 from weakref import WeakSet
 
 from catalog.cache.cache import Cache
 from catalog.cache.following import check_timeout, check_version
+from catalog.errors import CacheBehind, CatalogError
 from catalog.schema import Schema
 from catalog.waiting import Deadline
 
@@ -37,6 +39,24 @@ class Caches:
         for cache in self._all():
             if cache.loaded:
                 cache.reach(wanted, deadline)
+
+    def follow(self, version: int, result: Any, timeout: float = 60.0) -> None:
+        """The same for the version of a commit that has happened, whose caller gets `result`.
+
+        Raises:
+            CacheBehind: One does not get there, for whatever reason; it has the result.
+        """
+        try:
+            self.wait_for(version, timeout)
+        except Exception as error:  # the commit stands, whatever Spark says of a poll
+            reason = error.message if isinstance(error, CatalogError) else str(error)
+            raise CacheBehind(
+                f"It is done, at version {version}, but a cache of this catalog has not reached "
+                f"that: {reason} Wait for it with cache.wait_for({version}); the result is in "
+                "the values of this error.",
+                version=version,
+                result=result,
+            ) from error
 
     def holds(self, fingerprint: str) -> bool:
         """Whether a snapshot has the schema."""

@@ -119,9 +119,16 @@ def setting(text: str) -> tuple[str, str]:
 
 
 def add_as_of(parser: argparse.ArgumentParser) -> None:
-    """Adds the argument for commands that show the catalog as it was."""
-    parser.add_argument(
+    """Adds the arguments for commands that show the catalog as it was."""
+    when = parser.add_mutually_exclusive_group()
+    when.add_argument(
         "--as-of", type=as_of, metavar="VERSION|TIME", help="the catalog as it was then"
+    )
+    when.add_argument(
+        "--as-of-epoch",
+        type=positive,
+        metavar="EPOCH",
+        help="the same, before the stable epoch went past this one",
     )
 
 

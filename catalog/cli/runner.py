@@ -140,6 +140,7 @@ class _Begun:
                         location,
                         actor,
                     )
+                    _settle_epoch(work)
                     answer = self._command.work(work)
                 self._count(answer.figures)
                 self.code = Exit.FOUND if answer.found else Exit.DONE
@@ -243,3 +244,10 @@ def told(arguments: Namespace) -> dict[str, object]:
         for name, value in sorted(vars(arguments).items())
         if name not in _OURS and value is not None and value is not False
     }
+
+
+def _settle_epoch(work: Work) -> None:
+    """Commands that show the catalog as it was know only versions and times."""
+    epoch = getattr(work.arguments, "as_of_epoch", None)
+    if epoch is not None:
+        work.arguments.as_of = work.catalog.version_at_epoch(epoch)

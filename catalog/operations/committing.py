@@ -18,6 +18,8 @@ from catalog.table.writer import Executed, RefusedByCheck, Writer
 from catalog.waiting import Deadline, Surroundings
 
 log = logging.getLogger(__name__)
+# A refusal may be for many keys; the log names some.
+_SHOWN = 5
 
 
 class Settled(Exception):
@@ -89,8 +91,9 @@ class Committer:
         while True:
             try:
                 executed = self.writer.commit(make, commit_id, verb, callers, deadline)
-            except ClaimConflict:
+            except ClaimConflict as refusal:
                 self.counters.add(conflicts=1)
+                _log_refusal(figures().get("operation"), verb, refusal)
                 raise
             except RefusedByCheck as refusal:
                 if refusal.kind == Kind.SCHEMA:
@@ -100,6 +103,7 @@ class Committer:
                 log.info("%s: %s %s has changed; planning again", verb, refusal.kind, refusal.key)
                 deadline.wait(self.surroundings.pause(again), f"a quiet moment for {refusal.key}")
             else:
+                self.counters.add(retries=executed.retries)
                 return self._committed(executed, commit_id)
 
     def lost(self, commit_id: str, version: int) -> Committed:
@@ -112,6 +116,12 @@ class Committer:
             # A plan that commits always changes a row; an earlier try did it.
             version = self.store.find_commit(commit_id) or self.store.head().version
         return Committed(version, commit_id, executed.retries)
+
+
+def _log_refusal(operation: int | str | None, verb: str, refusal: ClaimConflict) -> None:
+    who = verb if operation is None else f"operation {operation}: {verb}"
+    keys, holder = refusal.values["keys"], refusal.values["operation"]
+    log.info("%s refused: %s, claimed by operation %s", who, ", ".join(keys[:_SHOWN]), holder)
 
 
 def named(operation: str) -> Callable[[], Mapping[str, int | str]]:

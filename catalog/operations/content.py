@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
@@ -41,6 +41,7 @@ class Segments:
         rows: makes the rows of kind segment and schema for a commit id.
         digest: of the content; the same for the same content, in whatever order.
         offences: says what of them breaks the terms of their datasources.
+        ids: of those of a list; those of a frame stay in the engine.
     """
 
     rows: Callable[[str], DataFrame]
@@ -51,6 +52,7 @@ class Segments:
     digest: str
     offences: Callable[[Mapping[str, Terms]], tuple[Offence, ...]]
     bulk: bool = False
+    ids: Collection[str] = ()
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,8 @@ def checked_drops(drop: Iterable[str]) -> tuple[str, ...]:
         raise InvalidInput(
             f"drop takes a list of ids; for one segment write [{drop!r}].", drop=drop
         )
+    if not isinstance(drop, Iterable):
+        raise InvalidInput(f"drop takes a list of ids, not {drop!r:.80}.", drop=drop)
     chosen = tuple(dict.fromkeys(drop))
     for segment_id in chosen:
         check_segment_id(segment_id)
@@ -134,6 +138,7 @@ def listed_segments(
         digest=sha256("\n".join(lines).encode()).hexdigest(),
         offences=partial(offences_among, tuple(batch.segments.values())),
         bulk=bulk,
+        ids=batch.segments.keys(),
     )
 
 

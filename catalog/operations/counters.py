@@ -22,6 +22,7 @@ class OperationMetrics:
         advances: steps of the stable epoch.
         aborted: operations that were aborted, by their owner or by a recovery.
         replans: commits that were planned again because something had changed.
+        retries: statements that were tried again after a conflict or a lost answer.
     """
 
     opened: int = 0
@@ -34,6 +35,7 @@ class OperationMetrics:
     advances: int = 0
     aborted: int = 0
     replans: int = 0
+    retries: int = 0
 
 
 class Counters:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from hashlib import sha256
 
 from catalog.errors import CatalogError, RuleViolation
-from catalog.model import Kind
+from catalog.model import Kind, micros
 from catalog.objects.changes import Changes, united
 from catalog.objects.declared import Types
 from catalog.objects.judging import changed, completed_by
@@ -20,9 +20,17 @@ from catalog.operations.rowset import RowSet
 from catalog.table.changes import Change
 
 
-def identity(operation: str, key: str) -> str:
-    """The id of an object that an operation creates: the same whoever applies it."""
-    return sha256(f"{operation}/{key}".encode()).hexdigest()[:32]
+def identity(origin: str, key: str) -> str:
+    """The id of an object that a commit or an operation creates: the same however often."""
+    return sha256(f"{origin}/{key}".encode()).hexdigest()[:32]
+
+
+def _identities(operation: OperationRow) -> Callable[[str], str]:
+    """The ids of what an operation creates: the same whoever applies it.
+
+    The id of an operation that was forgotten can be used again; the moment tells the two apart.
+    """
+    return partial(identity, f"{operation.id}/{micros(operation.opened_at)}")
 
 
 def changes_by_part(staged: Iterable[StagedObject], operation: str) -> dict[int, Changes]:
@@ -53,10 +61,7 @@ def after(
     complete = partial(completed_by, Types.among(nodes))
     return applied_in_order(
         nodes,
-        [
-            (partial(identity, each.id), united(changes_by_part(staged, each.id)))
-            for each in operations
-        ],
+        [(_identities(each), united(changes_by_part(staged, each.id))) for each in operations],
         complete,
     )
 
@@ -76,7 +81,7 @@ def check_in_order(
     for each in operations:
         changes = completed_by(types, nodes, united(changes_by_part(staged, each.id)))
         try:
-            nodes = changed(nodes, changes, partial(identity, each.id), touch=True)
+            nodes = changed(nodes, changes, _identities(each), touch=True)
         except CatalogError as error:
             if each.id == own:
                 raise

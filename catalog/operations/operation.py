@@ -29,8 +29,9 @@ class OperationStatus:
         staged: the parts that are there.
         missing: those that are not, as far as the number is known.
         floor: the lowest epoch at which it can be published; 0 if there is no limit.
-        claims: some of the keys that it has, see `num_claims`; none once it is decided.
-        num_claims: how many there are.
+        claims: what it claims, by key and part, shared or not, up to 1,000 of them; none once it
+            is decided.
+        num_claims: how many keys it has for itself.
         expired: it is open and its lease is over, so that a recovery may abort it.
     """
 

@@ -45,11 +45,6 @@ class Placed:
     ahead: tuple[OperationRow, ...]
 
     @property
-    def floor(self) -> int:
-        """The epoch of the latest operation that the part is queued behind."""
-        return max((each.epoch or 0 for each in self.ahead), default=0)
-
-    @property
     def joined(self) -> int:
         return sum(placement.joined for placement in self.placements.values())
 

@@ -154,11 +154,8 @@ def parts_of(store: Store, version: int, ids: Collection[str]) -> list[PartRow]:
 
 def stable_epoch(store: Store, version: int) -> EpochRow:
     """The stable epoch at a version."""
-    rows = store.session.sql(
-        f"SELECT payload, commit_id, revision FROM {store.pinned(version)} "
-        f"WHERE kind = 'epoch' AND bucket = {EPOCH_BUCKET}"
-    ).collect()
-    return EpochRow.of(rows[0].asDict()) if rows else EpochRow()
+    row = store.epoch_row(version)
+    return EpochRow() if row is None else EpochRow.of(row)
 
 
 def standing_claims(

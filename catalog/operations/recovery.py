@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -13,18 +13,19 @@ from catalog.errors import OperationDecided, UnknownOperation
 from catalog.model import micros
 from catalog.operations.committing import Request
 from catalog.operations.decider import Decider
+from catalog.operations.decision import Decision
 from catalog.operations.reading import operations_in
-from catalog.operations.rows import OperationRow, OperationState, operation_bucket
+from catalog.operations.rows import OperationRow, OperationState
 from catalog.progress import Step
 from catalog.table.location import literal
 from catalog.table.statements import Statement
-from catalog.table.store import Store
+from catalog.table.store import MOST_NAMED, Store
 
 log = logging.getLogger(__name__)
 
 # How long it stays known what became of an operation.
 DEFAULT_KEEP = timedelta(days=30)
-# So many operations are forgotten by one statement.
+# One statement removes the rows of so many operations.
 _BATCH = 500
 
 
@@ -34,7 +35,8 @@ class RecoverReport:
 
     Attributes:
         aborted: operations whose owners let their leases run out.
-        decided: operations that were found to run out, but whose owners were quicker.
+        decided: operations that were found to run out, but that others decided before; those whose
+            owners were quicker to renew them are not among them.
         swept: operations whose staged rows were removed.
         forgotten: operations that were decided so long ago that their rows were removed.
     """
@@ -45,6 +47,15 @@ class RecoverReport:
     swept: tuple[str, ...] = ()
     forgotten: tuple[str, ...] = ()
     dry_run: bool = False
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """Rows of one operation that are to go: by which commits they were written, and where."""
+
+    operation: str
+    commits: Sequence[str]
+    buckets: Sequence[int]
 
 
 class Recovery:
@@ -62,82 +73,104 @@ class Recovery:
         opened = operations_in(self._store, version, [OperationState.OPEN])
         expired = [each for each in opened.values() if each.lease_until <= now]
         if dry_run:
-            left = self._to_sweep(version)
-            old = self._to_forget(version, keep)
+            left = _names(self._to_sweep(version))
+            old = _names(self._to_forget(version, keep))
             return RecoverReport(version, tuple(expired), (), left, old, dry_run=True)
         aborted: list[OperationRow] = []
         decided: list[str] = []
         for done, each in enumerate(expired):
             self._errand.progress(Step("recover: abort", done, len(expired)))
-            if self._abort(each):
+            decision = self._abort(each)
+            if decision is not None and not decision.repeated:
                 aborted.append(each)
-            else:
+            elif decision is None or decision.state != OperationState.OPEN:
                 decided.append(each.id)
         self._errand.surroundings.at("recover.aborted")
-        swept = self._to_sweep(self._store.head().version)
-        self._delete("sweep", swept, "kind = 'staged'")
+        version = self._store.head().version
+        swept = self._delete("sweep", self._to_sweep(version), "kind = 'staged'")
         self._errand.surroundings.at("recover.swept")
-        forgotten = self._to_forget(self._store.head().version, keep)
-        self._delete("forget", forgotten, "kind IN ('operation', 'part')")
+        version = self._store.head().version
+        leftover = self._to_forget(version, keep)
+        forgotten = self._delete("forget", leftover, "kind IN ('operation', 'part')")
         head = self._store.head().version
         return RecoverReport(head, tuple(aborted), tuple(decided), swept, forgotten)
 
-    def _abort(self, row: OperationRow) -> bool:
-        """Whether it was this recovery that aborted it; its owner may have been quicker."""
+    def _abort(self, row: OperationRow) -> Decision | None:
+        """What became of it, by this recovery or before; none if it is not known any more."""
         errand = self._errand
         request = Request(errand.caller, errand.deadline)
         try:
-            decision = errand.queue.alone(
+            return errand.queue.alone(
                 lambda: self._decider.abort(row.id, request, only_expired=True), errand.deadline
             )
         except (OperationDecided, UnknownOperation):
-            return False
-        return not decision.repeated
+            return None
 
-    def _to_sweep(self, version: int) -> tuple[str, ...]:
-        """Operations that are decided, or gone, and still have staged rows."""
+    def _to_sweep(self, version: int) -> tuple[Leftover, ...]:
+        """Staged rows of operations that are decided, or gone; such get no more of them."""
         pinned = self._store.pinned(version)
         rows = self._store.session.sql(
-            f"SELECT s.operation FROM (SELECT DISTINCT operation FROM {pinned} "
-            f"WHERE kind = 'staged') AS s LEFT ANTI JOIN (SELECT key FROM {pinned} "
+            "SELECT s.* FROM (SELECT operation, collect_set(commit_id) AS commits, "
+            f"collect_set(bucket) AS buckets FROM {pinned} WHERE kind = 'staged' "
+            f"GROUP BY operation) AS s LEFT ANTI JOIN (SELECT key FROM {pinned} "
             f"WHERE kind = 'operation' AND state IN ('{OperationState.OPEN}', "
             f"'{OperationState.READY}')) AS o ON s.operation = o.key ORDER BY s.operation"
         ).collect()
-        return tuple(row["operation"] for row in rows)
+        return tuple(Leftover(*row) for row in rows)
 
-    def _to_forget(self, version: int, keep: timedelta) -> tuple[str, ...]:
+    def _to_forget(self, version: int, keep: timedelta) -> tuple[Leftover, ...]:
         """Operations that were decided long ago and have no staged rows any more."""
         before = micros(self._errand.surroundings.clock() - keep)
+        pinned = self._store.pinned(version)
         rows = self._store.session.sql(
-            f"SELECT o.key FROM (SELECT key FROM {self._store.pinned(version)} WHERE "
-            f"kind = 'operation' AND state IN ('{OperationState.PUBLISHED}', "
-            f"'{OperationState.ABORTED}') AND unix_micros(changed_at) <= {before}) AS o "
-            f"LEFT ANTI JOIN (SELECT operation FROM {self._store.pinned(version)} "
-            "WHERE kind = 'staged') AS s ON o.key = s.operation ORDER BY o.key"
+            "SELECT o.* FROM (SELECT operation, collect_set(commit_id) AS commits, "
+            f"collect_set(bucket) AS buckets FROM {pinned} WHERE kind IN ('operation', 'part') "
+            "GROUP BY operation HAVING bool_or(kind = 'operation' AND state IN "
+            f"('{OperationState.PUBLISHED}', '{OperationState.ABORTED}') "
+            f"AND unix_micros(changed_at) <= {before})) AS o LEFT ANTI JOIN (SELECT operation "
+            f"FROM {pinned} WHERE kind = 'staged') AS s ON o.operation = s.operation "
+            "ORDER BY o.operation"
         ).collect()
-        return tuple(row["key"] for row in rows)
+        return tuple(Leftover(*row) for row in rows)
 
-    def _delete(self, point: str, operations: Sequence[str], kinds: str) -> None:
-        """Removes rows of operations; all rows of one go at once."""
-        for start in range(0, len(operations), _BATCH):
-            self._errand.progress(Step(f"recover: {point}", start, len(operations)))
-            some = operations[start : start + _BATCH]
-            buckets = self._buckets(some) if point == "sweep" else map(operation_bucket, some)
+    def _delete(self, point: str, left: Sequence[Leftover], kinds: str) -> tuple[str, ...]:
+        """Removes rows as they were seen; all rows of one operation go at once.
+
+        Another recovery may have removed them first, and somebody have opened an operation with
+        the same id since: its rows are of other commits.
+        """
+        done = 0
+        for some in batches(left):
+            self._errand.progress(Step(f"recover: {point}", done, len(left)))
+            buckets = sorted({bucket for each in some for bucket in each.buckets})
+            commits = sorted({commit for each in some for commit in each.commits})
             where = (
-                f"{kinds} AND bucket IN ({', '.join(map(str, sorted(set(buckets))))}) "
-                f"AND operation IN ({', '.join(map(literal, some))})"
+                f"{kinds} AND bucket IN ({', '.join(map(str, buckets))}) "
+                f"AND operation IN ({', '.join(literal(each.operation) for each in some)}) "
+                f"AND commit_id IN ({', '.join(map(literal, commits))})"
             )
             text = f"DELETE FROM {self._store.relation} WHERE {where}"
             self._errand.commit(partial(_deletion, point, text), f"{point} operations")
             log.info("%s: %d operations", point, len(some))
+            done += len(some)
+        return _names(left)
 
-    def _buckets(self, operations: Sequence[str]) -> set[int]:
-        """The buckets in which operations have staged rows; decided ones get no more of them."""
-        rows = self._store.session.sql(
-            f"SELECT DISTINCT bucket FROM {self._store.pinned(self._store.head().version)} WHERE "
-            f"kind = 'staged' AND operation IN ({', '.join(map(literal, operations))})"
-        ).collect()
-        return {row["bucket"] for row in rows} or {0}
+
+def batches(left: Sequence[Leftover]) -> Iterator[list[Leftover]]:
+    """Operations that one statement can name with all their commits, and at least one of them."""
+    some: list[Leftover] = []
+    for each in left:
+        commits = sum(len(one.commits) for one in [*some, each])
+        if some and (len(some) == _BATCH or commits > MOST_NAMED):
+            yield some
+            some = []
+        some.append(each)
+    if some:
+        yield some
+
+
+def _names(left: Iterable[Leftover]) -> tuple[str, ...]:
+    return tuple(each.operation for each in left)
 
 
 def _deletion(point: str, text: str, commit_id: str) -> Statement:

@@ -125,6 +125,11 @@ class Operations:
             return self._alone(asking, lambda: self._stager.stage(operation, part, content, asking))
 
         if not isinstance(publish, DataFrame):
+            if not isinstance(publish, Iterable):
+                raise InvalidInput(
+                    f"publish takes a list of Segment objects or a DataFrame, not {publish!r:.80}.",
+                    publish=publish,
+                )
             segments = listed_segments(
                 publish,
                 drops,
@@ -162,7 +167,7 @@ class Operations:
             at = check_epoch(epoch)
             decision = self._alone(asking, lambda: self._applier.make_ready(operation, at, asking))
         if wait:
-            self._caches.wait_for(decision.version)
+            self._caches.follow(decision.version, decision)
         return decision
 
     def abort(self, operation: str, asking: Request) -> Decision:
@@ -180,13 +185,17 @@ class Operations:
         to = check_epoch(epoch)
         done = self._alone(asking, lambda: self._applier.advance(to, asking))
         if wait:
-            self._caches.wait_for(done.version)
+            self._caches.follow(done.version, done)
         return done
 
     def publish_pending(
         self, key: str, epoch: int | None, wait: bool, asking: Request
     ) -> tuple[Decision, ...]:
         """Publishes every open operation that has changes of a key."""
+        if not isinstance(key, str):
+            raise InvalidInput(
+                f"Give the id of a segment or the key of an object, not {key!r:.80}.", key=key
+            )
         pending = self._holders(key)
         if not pending:
             raise NothingPending(
@@ -194,7 +203,10 @@ class Operations:
                 "there are.",
                 key=key,
             )
-        return tuple(self.publish(each, epoch, wait, asking) for each in pending)
+        decisions = tuple(self.publish(each, epoch, False, asking) for each in pending)
+        if wait:
+            self._caches.follow(max(each.version for each in decisions), decisions)
+        return decisions
 
     def _holders(self, key: str) -> list[str]:
         version = self._store.head().version
@@ -235,13 +247,22 @@ class Operations:
         )
 
     def _claims(self, version: int, row: OperationRow) -> tuple[tuple[Claim, ...], int]:
+        """Some of its claims, and how many keys it has for itself."""
+        staged = (
+            f"{self._store.pinned(version)} WHERE kind = 'staged' AND operation = {literal(row.id)}"
+        )
         found = self._store.session.sql(
-            "SELECT target, key, part, action, count(*) OVER () AS total FROM "
-            f"{self._store.pinned(version)} WHERE kind = 'staged' "
-            f"AND operation = {literal(row.id)} ORDER BY target, key, part LIMIT {SHOWN_CLAIMS}"
+            f"SELECT target, key, part, action FROM {staged} ORDER BY target, key, part "
+            f"LIMIT {SHOWN_CLAIMS}"
         ).collect()
         claims = tuple(Claim(r["target"], r["key"], r["part"], r["action"], row) for r in found)
-        return claims, (found[0]["total"] if found else 0)
+        if len(claims) < SHOWN_CLAIMS:
+            return claims, len({(each.target, each.key) for each in claims if not each.shared})
+        total = self._store.session.sql(
+            f"SELECT count(DISTINCT target, key) AS total FROM {staged} "
+            f"AND action <> '{Action.HOLD}'"
+        ).collect()
+        return claims, total[0]["total"]
 
 
 # --- what callers give ---------------------------------------------------------------------------

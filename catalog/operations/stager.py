@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from catalog.contracts.checking import Offence, refused_only, violation, warned
@@ -95,6 +95,10 @@ class Stager:
             "operation %s: part %d staged at version %d: %d keys claimed, %d joined",
             *(operation, part, result.version, result.claimed, result.joined),
         )
+        if log.isEnabledFor(logging.DEBUG):
+            for target, key, joined in work.claims:
+                how = "joined" if joined else "claimed"
+                log.debug("operation %s: part %d %s %s %s", operation, part, how, target, key)
         return result
 
 
@@ -109,11 +113,23 @@ class _Work:
         self._part = part
         self._content = content
         self.result = StageResult(0, "", operation, part)
+        self._placed = Placed({}, ())
+        self._locks: Sequence[Lock] = ()
 
     def figures(self) -> dict[str, int | str]:
         """For the commit's metadata."""
         figures = {"part": self._part, "segments": self.result.segments}
         return {"operation": self._id, **figures}
+
+    @property
+    def claims(self) -> Iterator[tuple[str, str, bool]]:
+        """Each claim: on what, its key, and whether the operation had it; none of a frame."""
+        segments = self._content.segments
+        for key in (*(segments.ids if segments else ()), *self._content.drops):
+            placement = self._placed.placements.get(key)
+            yield Kind.SEGMENT.value, key, placement is not None and placement.joined
+        for each in self._locks:
+            yield each.target, each.key, each.joined
 
     def plan(self, rows: RowSet) -> Statement:
         """Reads who has the keys and makes the statement that claims them."""
@@ -281,6 +297,7 @@ class _Work:
                 rows.expect(Kind.SEGMENT, bucket, key, placement.base)
 
     def _tell(self, placed: Placed, claims: Sequence[Lock], warnings: tuple[Offence, ...]) -> None:
+        self._placed, self._locks = placed, claims
         content = self._content
         segments = 0 if content.segments is None else content.segments.count
         joined = placed.joined + sum(claim.joined for claim in claims)

@@ -8,7 +8,7 @@ _OBJECT = "from_json(payload, 'id STRING, body STRING, links MAP<STRING, BIGINT>
 _OPERATION = (
     "from_json(payload, 'name STRING, parts INT, owner STRING, lease_micros BIGINT, epoch BIGINT')"
 )
-_OPERATION_ID = "Id of the operation: 32 hex digits"
+_OPERATION_ID = "Id of the operation: 32 hex digits, or as its owner chose it"
 _OPERATION_STATE = "open, ready (waits for its epoch), published or aborted"
 
 OPERATION_VIEWS = (
@@ -23,7 +23,7 @@ OPERATION_VIEWS = (
             "key": "type/path, unique over the catalog",
             "type": "The part of the key before the first slash",
             "path": "The part of the key after it",
-            "object_id": "Random id; a key that was removed and created again has another",
+            "object_id": "32 hex digits; a key that was removed and created again has others",
             "revision": "How often it was changed, by itself or by what it links to, from 1",
             "body": "Its content as a JSON document",
             "links": "Keys of the objects that it links to, each with that object's revision",
@@ -94,8 +94,8 @@ OPERATION_VIEWS = (
             "operation_id": _OPERATION_ID,
             "name": "What the operation is called",
             "state": "open, or ready (waits for its epoch)",
-            "action": "publish, replace, drop, put, remove, bump (it links to what changes), claim "
-            "or hold",
+            "action": "publish, replace, drop, keep (it is there already), put, remove, bump (it "
+            "links to what changes), claim or hold",
             "shared": "Whether others may hold it too; otherwise it is the operation's own",
             "part": "The part that claims it, from 0",
             "lease_until": "From then on a recovery may abort the operation, if it is still open",

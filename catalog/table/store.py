@@ -177,12 +177,18 @@ class Store:
             return self.head().version
         return self._readable(self._number(as_of))
 
+    def epoch_row(self, version: int) -> dict[str, Any] | None:
+        """The row of the stable epoch at a version; none as long as none was set."""
+        rows = self.session.sql(
+            f"SELECT payload, commit_id, revision FROM {self.pinned(version)} "
+            "WHERE kind = 'epoch' AND bucket = 0"
+        ).collect()
+        return rows[0].asDict() if rows else None
+
     def stable_epoch(self, version: int) -> int:
         """The stable epoch at a version; 0 as long as none was set."""
-        rows = self.session.sql(
-            f"SELECT payload FROM {self.pinned(version)} WHERE kind = 'epoch' AND bucket = 0"
-        ).collect()
-        return int(json.loads(rows[0]["payload"])["stable"]) if rows else 0
+        row = self.epoch_row(version)
+        return 0 if row is None else int(json.loads(row["payload"])["stable"])
 
     def _version_of_epoch(self, epoch: int) -> int:
         """The last version before the stable epoch went past one that it has reached."""
@@ -200,13 +206,13 @@ class Store:
         history = self.history().select("version", "userMetadata").collect()
         steps = {int(row["version"]): epoch_of(row["userMetadata"]) for row in history}
         beyond = [version for version, reached in steps.items() if reached and reached > epoch]
-        # The first step past it is known if the one before it is, or nothing is forgotten.
-        known = min(steps) == 0 or any(reached and reached <= epoch for reached in steps.values())
-        if not beyond or not known:
+        last = min(beyond, default=0) - 1
+        # Steps may be forgotten, or have been made in the table that a backup was taken of.
+        if last not in steps or self.stable_epoch(self._readable(last)) > epoch:
             raise VersionNotFound(
                 f"The history does not reach back to epoch {epoch}.", epoch=epoch, stable=stable
             )
-        return min(beyond) - 1
+        return last
 
     def _number(self, as_of: int | datetime) -> int:
         if isinstance(as_of, bool) or not isinstance(as_of, int | datetime):

@@ -53,7 +53,7 @@ class Gate:
         return Surroundings(at=hold)
 
     def await_reached(self) -> None:
-        _until(self._reached.exists)
+        until(self._reached.exists)
 
     def open(self) -> None:
         self._open.touch()
@@ -61,10 +61,11 @@ class Gate:
 
 def _pass(reached: Path, opened: Path) -> None:
     reached.touch()
-    _until(opened.exists)
+    until(opened.exists)
 
 
-def _until(condition: Callable[[], bool]) -> None:
+def until(condition: Callable[[], bool]) -> None:
+    """Returns when the condition holds; the patience of tests is not endless."""
     end = time.monotonic() + PATIENCE
     while not condition():
         if time.monotonic() > end:

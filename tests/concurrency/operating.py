@@ -1,9 +1,10 @@
 """A process of its own that goes through an operation: what the tests start and kill.
 
-    python -m tests.concurrency.operating LOCATION ID STEP… [--stop POINT]
+    python -m tests.concurrency.operating LOCATION ID STEP… [--stop POINT[:COUNT]]
 
-Steps are `open`, a number (stages that part), `publish`, `at:EPOCH`, `advance:EPOCH`, `abort` and
-`recover`. Prints a JSON line when it is ready and after each step. At the point that is named it
+Steps are `open[:PARTS]`, a number (stages that part), `seal:PARTS`, `renew`, `publish`, `at:EPOCH`,
+`advance:EPOCH`, `abort`, `recover` and `forget`. Prints a JSON line when it is ready and after each
+step. When it comes to the point that is named, for the first time or the one that is given, it
 kills itself, as a machine that fails does.
 """
 
@@ -22,7 +23,6 @@ from catalog.waiting import Surroundings
 from tests import sessions
 from tests.unit.builders import segment
 
-PARTS = 2
 LEASE = timedelta(seconds=1)
 
 
@@ -44,34 +44,43 @@ def stage(operation: Operation, part: int) -> None:
 
 
 def take(catalog: Catalog, id: str, step: str) -> None:
-    verb, _, epoch = step.partition(":")
+    verb, _, text = step.partition(":")
+    number = int(text) if text else None
     if verb == "open":
-        catalog.operation("reindex", parts=PARTS, lease=LEASE, id=id)
+        catalog.operation("reindex", parts=number, lease=LEASE, id=id)
     elif verb == "advance":
-        catalog.advance(int(epoch))
+        catalog.advance(int(text))
     elif verb == "recover":
         catalog.recover()
+    elif verb == "forget":
+        catalog.recover(keep=timedelta(0))
     elif verb == "abort":
         catalog.operation(id=id).abort()
+    elif verb == "seal":
+        catalog.operation(id=id).seal(number)
+    elif verb == "renew":
+        catalog.operation(id=id).renew()
     elif verb in ("publish", "at"):
-        catalog.operation(id=id).publish(epoch=int(epoch) if epoch else None)
+        catalog.operation(id=id).publish(epoch=number)
     else:
         stage(catalog.operation(id=id), int(step))
 
 
 def main(location: str, id: str, *steps: str) -> None:
     given = list(steps)
-    stop = given[given.index("--stop") + 1] if "--stop" in given else None
+    stop, _, count = (given[given.index("--stop") + 1] if "--stop" in given else "").partition(":")
+    reached: list[str] = []
 
     def at(point: str) -> None:
-        if point == stop:
+        reached.append(point)
+        if point == stop and reached.count(stop) == int(count or 1):
             os.kill(os.getpid(), signal.SIGKILL)
 
     spark = sessions.start("local[1]", **sessions.SHORT_LIVED)
     spark.sparkContext.setLogLevel("OFF")
     catalog = Catalog.open(spark, location, surroundings=Surroundings(at=at))
     say(ready=True)
-    for step in given if stop is None else given[: given.index("--stop")]:
+    for step in given[: given.index("--stop")] if stop else given:
         take(catalog, id, step)
         say(done=step)
     spark.stop()

@@ -19,23 +19,34 @@ OLD = {"orders/old-0", "orders/old-1"}
 NEW = {f"orders/new-{part}-{n}" for part in range(2) for n in range(2)}
 
 # Where the process dies, what it was doing, and whether the new state is there afterwards.
-NOW = ["open", "0", "1", "publish"]
-LATER = ["open", "0", "1", "at:5", "advance:5"]
+NOW = ["open:2", "0", "1", "publish"]
+LATER = ["open:2", "0", "1", "at:5", "advance:5"]
+SEALED = ["open", "1", "0", "seal:2", "publish"]
+RENEWED = ["open:2", "0", "renew", "1", "publish"]
+GIVEN_UP = ["open:2", "0", "1", "abort"]
 STOPS = [
     ("open.planned", NOW, False),
     ("open.answered", NOW, False),
     ("stage.planned", NOW, False),
     ("stage.answered", NOW, False),
+    ("stage.planned:2", NOW, False),
+    ("stage.answered:2", NOW, False),
+    ("seal.planned", SEALED, False),
+    ("seal.answered", SEALED, False),
+    ("renew.planned", RENEWED, False),
+    ("renew.answered", RENEWED, False),
     ("apply.planned", NOW, False),
     ("apply.answered", NOW, True),
     ("ready.planned", LATER, False),
     ("ready.answered", LATER, False),
     ("advance.planned", LATER, False),
     ("advance.answered", LATER, True),
-    ("abort.planned", ["open", "0", "1", "abort"], False),
-    ("abort.answered", ["open", "0", "1", "abort"], False),
+    ("abort.planned", GIVEN_UP, False),
+    ("abort.answered", GIVEN_UP, False),
     ("sweep.begins", [*NOW, "recover"], True),
     ("sweep.answered", [*NOW, "recover"], True),
+    ("forget.begins", [*NOW, "forget"], True),
+    ("forget.answered", [*NOW, "forget"], True),
 ]
 IN_CI = ("apply.answered", "advance.planned")
 
@@ -60,13 +71,19 @@ def check_whole(catalog: Catalog, applied: bool) -> None:
 def go_on(catalog: Catalog) -> None:
     """What the next process does: the same again, under the same id if it can still be used."""
     states = {row["operation_id"]: row["state"] for row in catalog.operations().collect()}
-    id = "another" if states.get(ID) == "aborted" else ID
-    operation = catalog.operation("reindex", parts=2, id=id)
-    if states.get(ID) == "ready":
+    state = states.get(ID)
+    if state == "ready":
         catalog.advance(5)
-    elif states.get(ID) != "published":
+    elif state == "open" or visible(catalog) == OLD:
+        id = "another" if state == "aborted" else ID
+        operation = (
+            catalog.operation(id=ID)
+            if state == "open"
+            else catalog.operation("reindex", parts=2, id=id)
+        )
         for part in range(2):
             stage(operation, part)
+        operation.seal(2)
         operation.publish()
 
 
@@ -95,7 +112,7 @@ def test_what_a_dead_owner_left_is_recovered_and_the_keys_are_free(
     catalog: Catalog, location: str, start: Start
 ) -> None:
     prepare(catalog)
-    process = start("operating", location, ID, "open", "0", "1", "--stop", "stage.answered")
+    process = start("operating", location, ID, "open:2", "0", "--stop", "stage.answered")
     list(process.lines())
     assert process.wait() == -9
     time.sleep(1.5)  # its lease is one second

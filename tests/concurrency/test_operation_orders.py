@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from catalog import Catalog, Object
+from catalog import Catalog, Object, Schema
 from tests.concurrency.gates import assert_promises
 from tests.concurrency.processes import Process
 from tests.unit.builders import segment
@@ -141,31 +141,32 @@ def test_parts_staged_at_once_give_the_same(
     assert_promises(catalog)
 
 
+IN_TWO = [["open:3", "2"], ["0", "1", "publish"]]
+IN_THREE = [[["open:3", a], [b], [c, "publish"]] for a, b, c in permutations(("0", "1", "2"))]
+
+
 @pytest.mark.parametrize(
-    "orders",
-    [
-        [["1", "0"]],
-        pytest.param([["0", "1"], ["1", "0"]], marks=pytest.mark.stress),
-    ],
+    "processes", [IN_TWO, *(pytest.param(each, marks=pytest.mark.stress) for each in IN_THREE)]
 )
 def test_parts_from_processes_give_the_same(
-    catalog: Catalog, location: str, start: Start, orders: list[list[str]]
+    catalog: Catalog, location: str, start: Start, processes: list[list[str]]
 ) -> None:
-    catalog.publish([segment(f"orders/old-{n}") for n in range(2)])
+    catalog.publish([segment(f"orders/old-{n}") for n in range(4)])
     catalog.put(Object("table/orders"))
-    for number, order in enumerate(orders):
-        id = f"operation-{number}"
-        for steps in (["open", order[0]], [order[1], "publish"]):
-            process = start("operating", location, id, *steps)
-            assert [line.get("done") for line in process.lines()] == [None, *steps]
-            assert process.wait() == 0
-        table, indexes = catalog.get("table/orders"), catalog.list("index")
-        assert (table.revision, table.body) == (2, {"part0": 0, "part1": 1})
-        assert [(each.revision, dict(each.links)) for each in indexes] == [
-            (1, {"table/orders": 2})
-        ] * 2
-        if number + 1 < len(orders):
-            catalog.remove(["table/orders", *(each.key for each in indexes)])
-            catalog.drop(datasource="orders")
-            catalog.put(Object("table/orders"))
+    for steps in processes:
+        process = start("operating", location, "the-operation", *steps)
+        assert [line.get("done") for line in process.lines()] == [None, *steps]
+        assert process.wait() == 0
+    table, indexes = catalog.get("table/orders"), catalog.list("index")
+    assert (table.revision, table.body) == (2, {"part0": 0, "part1": 1, "part2": 2})
+    assert [(each.revision, dict(each.links)) for each in indexes] == [(1, {"table/orders": 2})] * 3
+    found = catalog.segments().select("segment_id", "fingerprint", "revision").collect()
+    assert {tuple(row) for row in found} == {
+        ("orders/old-3", Schema.of("a INT").fingerprint, 1),
+        *(
+            (f"orders/new-{part}-{n}", Schema.of(f"p{part} INT").fingerprint, 1)
+            for part in range(3)
+            for n in range(2)
+        ),
+    }
     assert_promises(catalog)

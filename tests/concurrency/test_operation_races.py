@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -146,7 +147,10 @@ def test_one_part_from_two_processes_is_staged_once(free: Open, gate: Gate) -> N
 
 
 @pytest.mark.parametrize("where", BETWEEN_IN_CI)
-def test_of_two_operations_one_has_the_key(free: Open, gate: Gate, where: str) -> None:
+def test_of_two_operations_one_has_the_key(
+    free: Open, gate: Gate, where: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "catalog.operations")
     other = free()
     stop = gate.between("stage.planned") if where == "between" else gate.inside("stage")
     late = free(stop).operation("late", parts=1)
@@ -157,7 +161,12 @@ def test_of_two_operations_one_has_the_key(free: Open, gate: Gate, where: str) -
     with pytest.raises(ClaimConflict) as refusal:
         _ = stage.result
     assert refusal.value.values["operation"] == first.id
-    first.publish()
+    version = first.publish().version
+    told = [record.getMessage() for record in caplog.records]
+    assert f"operation {first.id}: part 0 claimed segment orders/1" in told
+    assert f"operation {first.id}: part 0 claimed datasource orders" in told
+    assert f"operation {late.id}: stage refused: orders/1, claimed by operation {first.id}" in told
+    assert f"operation {first.id}: published at version {version}" in told
     assert_promises(other)
 
 
@@ -179,6 +188,20 @@ def test_a_recovery_and_the_owner_see_one_outcome(free: Open, gate: Gate, where:
 
 
 @pytest.mark.stress
+def test_a_recovery_that_comes_late_leaves_alone_what_was_renewed(free: Open, gate: Gate) -> None:
+    far = datetime.now(UTC) + timedelta(days=1)
+    operation = staged(free(), "1")
+    late = free(replace(gate.between("abort.planned"), clock=lambda: far))
+    recovery = Side(late.recover)
+    gate.await_reached()
+    operation.renew(timedelta(days=2))
+    gate.open()
+    assert (recovery.result.aborted, recovery.result.decided) == ((), ())
+    assert operation.publish().state == "published"
+    assert_promises(late)
+
+
+@pytest.mark.stress
 def test_a_recovery_that_comes_late_says_that_the_owner_was_quicker(free: Open, gate: Gate) -> None:
     far = datetime.now(UTC) + timedelta(days=1)
     owner = free()
@@ -193,6 +216,26 @@ def test_a_recovery_that_comes_late_says_that_the_owner_was_quicker(free: Open, 
     assert operation.status().state == "published"
     assert ids(owner) == {"orders/1"}
     assert_promises(owner)
+
+
+@pytest.mark.parametrize("stop", [pytest.param("sweep", marks=pytest.mark.stress), "forget"])
+def test_a_recovery_that_comes_late_leaves_alone_who_has_the_id_by_then(
+    free: Open, gate: Gate, stop: str
+) -> None:
+    other = free()
+    other.operation("first", parts=1, id="again").stage(0, publish=[segment("orders/1")])
+    other.operation(id="again").abort()
+    late = free(gate.between(f"{stop}.begins"))
+    recovery = Side(lambda: late.recover(keep=timedelta(0)))
+    gate.await_reached()
+    assert other.recover(keep=timedelta(0)).forgotten == ("again",)
+    operation = other.operation("second", parts=1, id="again")
+    operation.stage(0, publish=[segment("orders/2")])
+    gate.open()
+    assert recovery.result.swept == ("again",)
+    assert operation.publish().state == "published"
+    assert ids(other) == {"orders/2"}
+    assert_promises(other)
 
 
 # --- beside others --------------------------------------------------------------------------------

@@ -10,7 +10,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from catalog import Catalog, Object
+from catalog import Catalog, Object, Schema
+from catalog.cache.cache import Cache
 from catalog.errors import (
     ClaimConflict,
     EpochNotNewer,
@@ -21,7 +22,7 @@ from catalog.errors import (
 )
 from catalog.operations.operation import Operation
 from catalog.waiting import Surroundings
-from tests.concurrency.gates import assert_promises
+from tests.concurrency.gates import Side, assert_promises, until
 from tests.unit.builders import segment
 
 SEED = 20261117
@@ -59,12 +60,12 @@ class Life:
         self.segments: dict[str, str] = {}
         self.revisions = dict.fromkeys([*TABLES, INDEX], 1)
         self.taken: dict[str, int] = {}
+        self.most_at_once = 0
         catalog.put([*(Object(key) for key in TABLES), Object(INDEX, links=TABLES)])
 
     def step(self) -> None:
-        steps = [self._open, self._stage, self._stage, self._publish, self._ready, self._ready]
-        steps += [self._advance, self._abort, self._plain, self._recover]
-        chosen = self._chance.choice(steps)
+        steps = self._likely()
+        (chosen,) = self._chance.choices(list(steps), weights=list(steps.values()))
         try:
             chosen()
         except REFUSALS as refusal:
@@ -72,12 +73,35 @@ class Life:
         else:
             self._count(chosen.__name__)
 
+    def _likely(self) -> dict[Callable[[], object], int]:
+        """Mostly what brings an operation further, sometimes what is refused or ends it."""
+        complete = any(len(each.changes) == PARTS for each in self._in("open"))
+        waiting = len(self._in("ready"))
+        return {
+            self._open: 2,
+            self._stage: 2 if complete else 16,
+            self._publish: (2 if waiting else 12) if complete else 1,
+            self._ready: 10 if complete else 1,
+            self._advance: (1, 2, 6)[min(waiting, 2)],
+            self._plain: 2,
+            self._abort: 1,
+            self._recover: 1,
+        }
+
     def _count(self, what: str) -> None:
         self.taken[what] = self.taken.get(what, 0) + 1
 
+    def _in(self, *states: str) -> list[Account]:
+        return [each for each in self._accounts if each.state in states]
+
     def _one(self, *states: str) -> Account:
-        some = [each for each in self._accounts if each.state in states]
-        return self._chance.choice(some) if some else self._open()
+        """Mostly the one that has come furthest: while it is open the others get no claims."""
+        some = self._in(*states)
+        if not some:
+            return self._open()
+        if self._chance.random() < 0.85:
+            return max(some, key=lambda each: len(each.changes))
+        return self._chance.choice(some)
 
     def _open(self) -> Account:
         number = len(self._accounts)
@@ -87,19 +111,20 @@ class Life:
 
     def _stage(self) -> None:
         account = self._one("open")
-        part = self._chance.randrange(PARTS)
-        if part in account.changes:
-            return
+        missing = [part for part in range(PARTS) if part not in account.changes]
+        part = self._chance.choice(missing or range(PARTS))
         # Even keys for one part, odd ones for the other: they never contradict each other.
         mine = [key for key in KEYS if int(key[-1]) % PARTS == part]
-        chosen = {key: self._chance.random() < 0.6 for key in self._chance.sample(mine, 1)}
-        account.handle.stage(
+        drawn = {key: self._chance.random() < 0.6 for key in self._chance.sample(mine, 1)}
+        chosen = account.changes.get(part, drawn)
+        result = account.handle.stage(
             part,
             publish=[segment(k, f"c{account.number} INT") for k, made in chosen.items() if made],
             drop=[key for key, made in chosen.items() if not made],
             put=[Object(TABLES[part], {"by": account.number})],
             on_existing="replace",
         )
+        assert result.repeated == (part in account.changes)
         account.changes[part] = chosen
 
     def _apply(self, account: Account) -> None:
@@ -120,18 +145,23 @@ class Life:
 
     def _ready(self) -> None:
         account = self._one("open")
-        epoch = self._stable + self._chance.randrange(4)
-        if epoch:
-            account.handle.publish(epoch=epoch)
-            ready = sum(bool(each.order) for each in self._accounts)
-            account.state, account.epoch, account.order = "ready", epoch, ready + 1
+        lowest = max([self._stable + 1, *(each.epoch for each in self._in("ready"))])
+        epoch = max(1, lowest + self._chance.choice([-2, 0, 0, 0, 1, 2]))
+        account.handle.publish(epoch=epoch)
+        ready = sum(bool(each.order) for each in self._accounts)
+        account.state, account.epoch, account.order = "ready", epoch, ready + 1
 
     def _advance(self) -> None:
-        epoch = max(1, self._stable + self._chance.randrange(-1, 3))
-        self._catalog.advance(epoch)
+        waited_for = [each.epoch for each in self._in("ready")]
+        epoch = self._chance.choice(waited_for or [self._stable + 1])
+        epoch = max(1, epoch + self._chance.choice([-3, 0, 0, 0, 1]))
+        applied = self._catalog.advance(epoch).applied
         self._stable = epoch
-        due = [a for a in self._accounts if a.state == "ready" and a.epoch <= epoch]
-        for account in sorted(due, key=lambda each: (each.epoch, each.order)):
+        due = [each for each in self._in("ready") if each.epoch <= epoch]
+        due.sort(key=lambda each: (each.epoch, each.order))
+        assert applied == tuple(each.handle.id for each in due)
+        self.most_at_once = max(self.most_at_once, len(due))
+        for account in due:
             self._apply(account)
 
     def _abort(self) -> None:
@@ -167,15 +197,21 @@ class Life:
 
 
 @pytest.mark.parametrize(
-    ("steps", "seed"),
+    ("steps", "seed", "published", "ready", "at_once"),
     [
-        (14, SEED),
-        *(pytest.param(120, SEED + n, marks=pytest.mark.stress) for n in range(1, 4)),
+        (11, SEED + 5, 1, 2, 2),
+        *(pytest.param(120, SEED + n, 5, 8, 2, marks=pytest.mark.stress) for n in range(1, 4)),
     ],
 )
 def test_random_lives_of_operations_keep_every_promise(
-    open_catalog: Callable[..., Catalog], steps: int, seed: int
+    open_catalog: Callable[..., Catalog],
+    steps: int,
+    seed: int,
+    published: int,
+    ready: int,
+    at_once: int,
 ) -> None:
+    """The last three say how often, at least, operations got so far; the seed decides it."""
     ahead = datetime.now(UTC) + timedelta(days=1)
     later = open_catalog(surroundings=Surroundings(clock=lambda: ahead))
     life = Life(open_catalog(), later, seed)
@@ -185,51 +221,73 @@ def test_random_lives_of_operations_keep_every_promise(
             life.check()
     life.check()
     assert_promises(later)
-    assert len(life.taken) >= 5, life.taken
+    assert life.taken["_publish"] >= published, life.taken
+    assert life.taken["_ready"] >= ready, life.taken
+    assert life.most_at_once >= at_once, life.taken
+
+
+# --- readers beside -------------------------------------------------------------------------------
+
+IDS = [f"orders/{n}" for n in range(4)]
+STATES = [(Schema.of(f"s{n} INT").fingerprint,) * len(IDS) for n in range(3)]
+
+
+class Reader:
+    """Looks all segments up, again and again, and notes what it found in which phase."""
+
+    def __init__(self, cache: Cache, phase: list[str], done: threading.Event) -> None:
+        self._cache = cache
+        self._phase = phase
+        self._done = done
+        self.lookups = 0
+        self.answers: list[tuple[str, ...]] = []
+        self.noted: set[tuple[str, tuple[str, ...]]] = set()
+        self.side = Side(self._look)
+
+    def _look(self) -> None:
+        while not self._done.is_set() or self.lookups < 2_500:
+            phase = self._phase[-1]
+            found = tuple(self._cache.lookup(IDS).column("fingerprint").to_pylist())
+            self.lookups += 1
+            if self.answers[-1:] != [found]:
+                self.answers.append(found)
+            if phase == self._phase[-1]:
+                self.noted.add((phase, found))
+            self._done.wait(0.001)
 
 
 def test_ten_thousand_lookups_beside_operations_see_before_or_after_never_between(
     catalog: Catalog, open_catalog: Callable[..., Catalog]
 ) -> None:
-    ids = [f"orders/{n}" for n in range(4)]
-    catalog.publish([segment(key, "s0 INT") for key in ids])
-    states = {(f"s{n} INT",) * len(ids) for n in range(3)}
-    reader = open_catalog()
-    done = threading.Event()
-    failed: list[BaseException] = []
+    catalog.publish([segment(key, "s0 INT") for key in IDS])
+    phase, done = ["begin"], threading.Event()
+    caches = [open_catalog().cache().start(every=0.1) for _ in range(2)]
+    readers = [Reader(cache, phase, done) for cache in caches for _ in range(2)]
 
-    def change() -> None:
-        try:
-            for number in (1, 2):
-                operation = catalog.operation(f"change {number}", parts=2)
-                for part in range(2):
-                    mine = ids[part::2]
-                    operation.stage(
-                        part,
-                        publish=[segment(key, f"s{number} INT") for key in mine],
-                        on_existing="replace",
-                    )
-                operation.publish()
-        except BaseException as error:
-            failed.append(error)
-        finally:
-            done.set()
+    def noted(name: str, state: int) -> None:
+        """Goes on when every reader has found a state while the work was in a phase."""
+        phase.append(name)
+        until(lambda: all((name, STATES[state]) in each.noted for each in readers))
 
-    writer = threading.Thread(target=change)
-    seen: set[tuple[str, ...]] = set()
-    lookups = 0
-    with reader.cache().start(every=0.05) as cache:
-        writer.start()
-        while not done.is_set() or lookups < 10_000:
-            snapshot = cache.snapshot
-            seen.add(tuple(snapshot.schema_of(key).ddl for key in ids))
-            lookups += len(ids)
-            if not done.is_set():
-                done.wait(0.001)
-        writer.join()
-        cache.poll()
-        seen.add(tuple(cache.schema_of(key).ddl for key in ids))
-    assert failed == []
-    assert seen <= states
-    assert ("s2 INT",) * len(ids) in seen
+    try:
+        for number in (1, 2):
+            operation = catalog.operation(f"change {number}", parts=2)
+            for part in range(2):
+                operation.stage(
+                    part,
+                    publish=[segment(key, f"s{number} INT") for key in IDS[part::2]],
+                    on_existing="replace",
+                )
+                noted(f"part {part} of {number} is staged", number - 1)
+            operation.publish()
+            noted(f"{number} is published", number)
+    finally:
+        done.set()
+        for reader in readers:
+            _ = reader.side.result
+        for cache in caches:
+            cache.stop()
+    assert sum(reader.lookups for reader in readers) >= 10_000
+    # Every answer is whole, and nobody goes back.
+    assert [reader.answers for reader in readers] == [STATES] * len(readers)
     assert_promises(catalog)

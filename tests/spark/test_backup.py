@@ -23,6 +23,7 @@ from catalog.errors import (
     LayoutTooNew,
     PathOccupied,
     RestoreUnfinished,
+    VersionNotFound,
 )
 from catalog.table.layout import LAYOUT
 from catalog.table.runs import Run
@@ -110,6 +111,9 @@ def test_a_backup_of_everything_comes_back_after_all_is_lost(
     # Operations go on where they were.
     assert again.operation(id="open").publish().state == "published"
     assert again.advance(4).applied == ("ready",)
+    # The steps before the backup are not in the history of the new table.
+    assert again.objects(as_of_epoch=3).count() == 2
+    refusal(again, VersionNotFound, lambda: again.objects(as_of_epoch=2), "before the backup")
     assert again.verify(since=0).ok
 
 

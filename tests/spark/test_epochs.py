@@ -42,6 +42,9 @@ def test_the_stable_epoch_only_rises_and_what_waits_above_it_is_final(catalog: C
     assert catalog.stable_epoch == 0
     operation = staged(catalog, "first", publish=[segment("orders/1")])
     unfinished = catalog.operation("unfinished", parts=2)
+    # W18: what is only staged is not dropped, nor forgotten by who drops all of it.
+    error = refusal(catalog, ClaimConflict, lambda: catalog.drop(datasource="orders"))
+    assert (error.values["keys"], error.values["operation"]) == (("orders/1",), operation.id)
     start = catalog.version
     step = catalog.advance(3, reason="nothing waits")
     assert (step.before, step.stable, step.applied, step.version) == (0, 3, (), start + 1)
@@ -84,7 +87,7 @@ def test_the_stable_epoch_only_rises_and_what_waits_above_it_is_final(catalog: C
     assert (status.state, status.epoch, status.num_claims) == ("published", 4, 0)
     assert operation.publish(epoch=4).repeated
     refusal(catalog, OperationDecided, operation.publish, "to publish it at once as well")
-    epochs = [catalog._store.stable_epoch(at) for at in (start, plain, now, step.version)]
+    epochs = [catalog.stable_epoch_at(at) for at in (start, plain, now, step.version)]
     assert epochs == [0, 3, 3, 10]
     assert_promises(catalog)
 
@@ -401,6 +404,8 @@ def test_each_epoch_can_be_read_as_it_was_in_the_end(catalog: Catalog) -> None:
     assert seen(2) == seen(3) == {"orders/1", "orders/plain"}
     assert seen(4) == {"orders/1", "orders/2", "orders/plain"}
     assert catalog.get("table/x", as_of_epoch=3).revision == 1
+    assert catalog.types(as_of_epoch=1) == ()
+    assert catalog.stable_epoch_at(catalog.version_at_epoch(3)) == 2
     error = refusal(catalog, VersionNotFound, lambda: seen(5))
     assert (error.values["epoch"], error.values["stable"]) == (5, 4)
     refusal(catalog, InvalidEpoch, lambda: seen(0))

@@ -173,6 +173,7 @@ def test_operations_are_listed_decided_and_recovered(
     assert (answer["facts"]["before"], answer["facts"]["stable"]) == (0, 2)
     assert answer["tables"]["applied"] == [{"operation_id": load.id}]
     assert [row["segment_id"] for row in catalog.segments().collect()] == ["orders/1"]
+    assert strata("segments", "--as-of-epoch", "1")[1]["tables"]["segments"] == []
 
     answer = strata("operation", "renew", "undo-1", "--lease", "2d")[1]
     assert answer["facts"]["lease_until"] == undo.status().lease_until.isoformat().replace(

@@ -54,12 +54,14 @@ READS: Verbs = {
     "schema": lambda c: c.schema(segment().fingerprint or ""),
     "segments": lambda c: c.segments().collect(),
     "settings": lambda c: c.settings(),
+    "stable_epoch_at": lambda c: c.stable_epoch_at(c.version),
     "stats": lambda c: c.stats(),
     "still_works": lambda c: c.still_works("order", 1),
     "task": lambda c: c.task(c.tasks().collect()[0]["task_id"]),
     "tasks": lambda c: c.tasks().collect(),
     "types": lambda c: c.types(),
     "verify": lambda c: c.verify(),
+    "version_at_epoch": lambda c: c.version_at_epoch(1),
 }
 # Those that can be asked what they would do answer that.
 DRY_RUNS: Verbs = {
@@ -128,6 +130,7 @@ def test_read_only_refuses_every_verb_that_writes_and_touches_no_file(
     writer.publish([segment("orders/1", location=lake)])
     writer.put([Object("table/a")])
     writer.register("order", "a INT")
+    writer.advance(1)
     writer.run_task(TaskKind("noted", in_order(TaskStep("note", lambda work: {}))))
     before = everything_in(Path(location))
     reader, old = open_catalog(read_only=True), open_catalog(read_only=True, layout=LATER)

@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from catalog import Catalog, Schema
-from catalog.errors import GaveUp, SchemaVersionMismatch
+from catalog.errors import CacheBehind, GaveUp, SchemaVersionMismatch
+from tests.spark.operating import staged
 from tests.unit.builders import segment
 
 Open = Callable[..., Catalog]
@@ -38,6 +39,27 @@ def test_caches_of_another_catalog_reach_the_version_that_was_published(
     with pytest.raises(GaveUp, match=f"for version {version + 1}: the newest version") as caught:
         cache.wait_for(version + 1, timeout=0.3)
     assert caught.value.values["reached"] == version
+
+
+def test_what_a_cache_does_not_reach_is_published_all_the_same(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = catalog.cache()
+    monkeypatch.setattr(cache, "poll", lambda: 1 / 0)
+    operation = staged(catalog, "slow", publish=[segment("orders/1")])
+    answers = []
+    for call in (
+        lambda: catalog.publish_pending("orders/1", epoch=3, wait=True),
+        lambda: catalog.advance(3, wait=True),
+        lambda: operation.publish(epoch=3, wait=True),
+    ):
+        with pytest.raises(CacheBehind) as caught:
+            call()
+        answers.append(caught.value.values["result"])
+    (ready,), step, again = answers
+    assert (ready.operation, ready.state) == (operation.id, "ready")
+    assert (step.applied, step.version) == ((operation.id,), ready.version + 1)
+    assert (again.state, again.repeated, again.version) == ("published", True, step.version)
 
 
 def test_a_version_that_is_still_to_come_is_waited_for_beside_a_poller(open_catalog: Open) -> None:

@@ -26,7 +26,14 @@ def tree(root: type[CatalogError] = CatalogError) -> Iterator[type[CatalogError]
 
 ERRORS = [error for error in tree() if error.__module__.startswith("catalog.")]
 RETRYABLE = {
-    *("NOT_LOADED", "GAVE_UP", "LOAD_INTERRUPTED", "OUTCOME_UNKNOWN", "UNREADABLE_FILES"),
+    *(
+        "NOT_LOADED",
+        "GAVE_UP",
+        "CACHE_BEHIND",
+        "LOAD_INTERRUPTED",
+        "OUTCOME_UNKNOWN",
+        "UNREADABLE_FILES",
+    ),
     *("SCHEMA_VERSION_MISMATCH", "PARTS_MISSING", "CLAIM_CONFLICT"),
     *("TASK_BUSY", "TASK_LOST"),
 }

@@ -26,6 +26,7 @@ from catalog.cache.metrics import CacheMetrics
 from catalog.cache.places import Places
 from catalog.cache.snapshot import Position, Snapshot
 from catalog.errors import (
+    CacheBehind,
     CatalogError,
     GaveUp,
     InvalidInput,
@@ -344,6 +345,24 @@ def test_all_caches_that_are_loaded_are_waited_for(table: Table) -> None:
         caches.add(cache)
     caches.wait_for(table.publish())
     assert [cache.loaded and cache.version for cache in held] == [1, 1, False]
+
+
+def test_a_commit_that_a_cache_does_not_reach_has_happened_all_the_same(table: Table) -> None:
+    caches, cache = Caches(), table.cache()
+    caches.add(cache)
+    caches.follow(table.publish(), "the result")
+    assert cache.version == 1
+    with pytest.raises(CacheBehind, match="It is done, at version 2") as caught:
+        caches.follow(2, "the result", timeout=1)
+    assert caught.value.values == {"version": 2, "result": "the result"}
+    assert (caught.value.retryable, type(caught.value.__cause__)) == (True, GaveUp)
+
+    def fail() -> None:
+        raise Unreadable("The table is gone.")
+
+    table.on_poll = fail
+    with pytest.raises(CacheBehind, match="has not reached that: The table is gone"):
+        caches.follow(2, "the result")
 
 
 def test_caches_that_are_waited_for_share_the_time(table: Table) -> None:

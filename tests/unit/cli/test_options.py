@@ -226,6 +226,7 @@ def test_what_changes_something_is_recorded_and_takes_a_reason_and_a_deadline() 
         (["put", "-"], {"file": "-"}),
         (["objects"], {"type": None}),
         (["objects", "table", "--as-of", "12"], {"type": "table", "as_of": 12}),
+        (["objects", "--as-of-epoch", "42"], {"as_of": None, "as_of_epoch": 42}),
         (["backup", "/b/1", "--version", "7"], {"path": "/b/1", "version": 7}),
         (["restore", "/b/1", "--segment-buckets", "64"], {"segment_buckets": 64}),
         (["rollback", "2024-01-31"], {"version": datetime(2024, 1, 31, tzinfo=UTC)}),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 
 from catalog.errors import RuleViolation, UnknownObject
@@ -41,6 +44,15 @@ def test_operations_are_completed_by_the_types_and_the_state_when_they_are_appli
     assert made.body == {"node": "n3", "role": "leader", "state": "config"}
     assert set(made.links) == {"node/n3", "shard/main/b"}
     assert made.revision == 2
+
+
+def test_an_operation_whose_id_was_used_before_makes_other_objects() -> None:
+    rows = staged("a", replica("b", "one", "n1"))
+    first = waiting("a", 1)
+    later = replace(first, opened_at=first.opened_at + timedelta(microseconds=1))
+    ids = [after(STATE, rows, [each])["replica/main/b/one"].id for each in (first, first, later)]
+    assert ids[0] == ids[1] != ids[2]
+    assert len(ids[2]) == 32
 
 
 def test_what_is_ready_stays_applicable_in_the_order_of_epochs() -> None:

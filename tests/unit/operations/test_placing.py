@@ -123,9 +123,8 @@ def test_parts_that_contradict_each_other_are_refused(sibling: Seen, drop: bool)
     assert refusal.value.values == {"key": KEY, "part": 0}
 
 
-def test_the_floor_is_the_latest_epoch_before() -> None:
+def test_all_who_wait_before_it_are_ahead() -> None:
     second = staged("second", Action.REPLACE, base=AFTER)
     placed = place([PUBLISH_FIRST, second], frozenset(), REFUSE, OWN, OPERATIONS)
-    assert placed.floor == 7
     assert {each.id for each in placed.ahead} == {"first", "second"}
-    assert place([live()], frozenset(), REFUSE, OWN, OPERATIONS).floor == 0
+    assert place([live()], frozenset(), REFUSE, OWN, OPERATIONS).ahead == ()
