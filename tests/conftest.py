@@ -29,6 +29,7 @@ def pytest_configure() -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     warehouse = tmp_path_factory.mktemp("warehouse")
+    options = sessions.SHORT_LIVED["spark.driver.extraJavaOptions"] if sessions.QUICK else ""
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     session = sessions.start(
         connect=sessions.CONNECT,
@@ -36,7 +37,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             "spark.sql.warehouse.dir": str(warehouse),
             # Off until Spark has completed it; for all sessions: some code asks the active one.
             "spark.sql.timeType.enabled": "true",
-            "spark.driver.extraJavaOptions": f"-Dderby.system.home={warehouse}",
+            "spark.driver.extraJavaOptions": f"{options} -Dderby.system.home={warehouse}",
         },
     )
     if not sessions.CONNECT:
