@@ -185,7 +185,7 @@ class Runner:
                         *(catalog, task.arguments, task.results, progress, holding.beat),
                         *(asked.caller.actor, asked.caller.reason, asked.seconds),
                     )
-                    self._surroundings.at("task.step.begins")
+                    self._surroundings.at("task.step.entered")
                     result = self._result(step, work, holding, asked.max_attempts)
                     self._surroundings.at("task.step.returned")
                     holding.finish(step, result, catalog.version)

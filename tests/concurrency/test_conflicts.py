@@ -17,6 +17,7 @@ def test_what_is_raised_is_taken_for_a_conflict() -> None:
     assert classify(conflict("publish")) is Failure.CONFLICT
 
 
+@pytest.mark.stress
 @pytest.mark.exact
 def test_commits_that_meet_conflicts_and_lose_answers_end_as_they_should(
     spark: SparkSession, location: str

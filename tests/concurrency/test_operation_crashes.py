@@ -48,7 +48,7 @@ STOPS = [
     ("forget.begins", [*NOW, "forget"], True),
     ("forget.answered", [*NOW, "forget"], True),
 ]
-IN_CI = ("apply.answered", "advance.planned")
+IN_CI = ("apply.answered",)
 
 
 def prepare(catalog: Catalog) -> None:

@@ -255,6 +255,7 @@ def test_a_publish_under_way_meets_a_claim_that_was_quicker(free: Open, gate: Ga
     assert_promises(other)
 
 
+@pytest.mark.stress
 def test_a_claim_is_not_made_over_a_row_that_is_gone(free: Open, gate: Gate) -> None:
     other = free()
     other.publish([segment("orders/1")])

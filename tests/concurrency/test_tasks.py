@@ -55,7 +55,7 @@ STOPS = [
     ("task-claim.begins", 1, None),
     ("task-claim.answered", 1, ()),
     ("task.claimed", 1, ()),
-    *(("task.step.begins", n + 1, STEPS[:n]) for n in range(3)),
+    *(("task.step.entered", n + 1, STEPS[:n]) for n in range(3)),
     *(("task.step.returned", n + 1, STEPS[:n]) for n in range(3)),
     *(("task-finish.begins", n + 1, STEPS[:n]) for n in range(3)),
     *(("task-finish.answered", n + 1, STEPS[: n + 1]) for n in range(3)),

@@ -190,6 +190,7 @@ def test_a_roll_that_is_stopped_anywhere_is_simply_run_again(
     assert [c["version"] for c in catalog.history(99, until=4).collect()] == [4, 3, 2, 1, 0]
 
 
+@pytest.mark.stress
 def test_two_that_roll_at_once_keep_each_version_once(
     spark: SparkSession, open_catalog: Open, tmp_path: Path
 ) -> None:

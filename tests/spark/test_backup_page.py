@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from catalog import Catalog, errors
@@ -17,6 +18,7 @@ PAGE = ROOT / "docs" / "backup.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 
 
+@pytest.mark.stress
 def test_the_python_of_the_page_runs_in_order(
     catalog: Catalog, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -93,6 +93,7 @@ def test_a_file_is_taken_over_once_also_if_two_are_the_first(
     assert_promises(two)
 
 
+@pytest.mark.stress
 def test_the_shell_takes_a_file_over_and_goes_by_what_is_stored_from_then_on(
     strata: Strata, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -173,6 +173,7 @@ def test_files_and_backfills_put_aside_what_breaks_the_contract_and_go_on(
     assert catalog.verify(since=0).ok
 
 
+@pytest.mark.stress
 def test_parts_are_checked_when_they_are_staged_and_keep_the_contract_as_it_is(
     spark: SparkSession, catalog: Catalog
 ) -> None:

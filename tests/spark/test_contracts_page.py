@@ -21,6 +21,7 @@ PAGE = ROOT / "docs" / "contracts.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 
 
+@pytest.mark.stress
 def test_the_python_of_the_page_runs_in_order(catalog: Catalog) -> None:
     blocks = re.findall(r"<!-- tested -->\n```python\n(.+?)^```$", TEXT, re.DOTALL | re.MULTILINE)
     assert len(blocks) == TEXT.count("<!-- tested -->") == TEXT.count("```python\n") > 5

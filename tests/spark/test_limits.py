@@ -39,6 +39,7 @@ def refused_by(catalog: Catalog, attempt: Callable[[], object]) -> list[tuple[st
     ]
 
 
+@pytest.mark.stress
 def test_limits_of_tables_are_kept_by_every_way_in(spark: SparkSession, catalog: Catalog) -> None:
     limits = {"max_rows": 10, "max_columns": 1}
     # Free in form, a table is no limit; once its type is declared it is.

@@ -6,6 +6,8 @@ import re
 import xml.etree.ElementTree as ElementTree
 from typing import Any
 
+import pytest
+
 from catalog import Catalog, errors
 from catalog.operations.rows import OperationState
 from tests.sessions import ROOT
@@ -16,6 +18,7 @@ TEXT = PAGE.read_text(encoding="utf-8")
 PICTURE = ROOT / "docs" / "operation.svg"
 
 
+@pytest.mark.stress
 def test_the_python_of_the_page_runs_in_order(catalog: Catalog) -> None:
     blocks = re.findall(r"<!-- tested -->\n```python\n(.+?)^```$", TEXT, re.DOTALL | re.MULTILINE)
     assert len(blocks) == TEXT.count("<!-- tested -->") == TEXT.count("```python\n") > 15

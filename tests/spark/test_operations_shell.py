@@ -123,6 +123,7 @@ def test_types_are_declared_and_objects_ensured_renamed_and_removed_with_all_bel
     assert len(catalog.list("table")) == 1
 
 
+@pytest.mark.stress
 def test_operations_are_listed_decided_and_recovered(
     strata: Strata, catalog: Catalog, tmp_path: Path
 ) -> None:

@@ -26,7 +26,7 @@ NOW = datetime(2024, 1, 31, tzinfo=UTC)
 
 # A new verb of `Catalog` belongs into one of these, or the first test fails.
 NEITHER = {"open", "close", "restore"}
-VALUES = {"actor", "location", "stable_epoch", "version"}
+VALUES = {"actor", "location", "stable_epoch", "table_id", "version"}
 # Those that show a view all do the same, and one is asked for the others.
 # Those of the types of the platform are for SQL alone.
 SHOWN = {view.name for view in VIEWS if view not in PLATFORM_VIEWS} - VALUES

@@ -253,6 +253,7 @@ def test_archived_data_is_copied_listed_and_only_then_dropped(
     assert len(set(places)) == 3
 
 
+@pytest.mark.stress
 def test_what_cannot_be_archived_stays_and_is_told(
     catalog: Catalog, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

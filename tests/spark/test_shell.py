@@ -249,6 +249,7 @@ def test_a_run_that_gave_up_ends_with_3(strata: Strata, manifest: str, catalog: 
     assert [r["status"] for r in catalog.runs().collect()] == ["gave_up"]
 
 
+@pytest.mark.stress
 def test_cleanup_and_maintain_say_what_they_did(strata: Strata, catalog: Catalog) -> None:
     for number in range(6):
         catalog.publish([segment(f"orders/{number}", f"c{number} INT")])
@@ -288,6 +289,7 @@ def test_a_table_of_somebody_else_is_not_taken_for_the_runs(
     assert strata("cleanup", "--no-record")[0] == 0
 
 
+@pytest.mark.stress
 def test_a_version_that_is_no_longer_kept_is_an_expected_error(
     strata: Strata, catalog: Catalog
 ) -> None:

@@ -177,6 +177,7 @@ def shown_in_views(spark: SparkSession, catalog: Catalog) -> None:
         spark.catalog.dropTempView(name)
 
 
+@pytest.mark.stress
 def test_operations_are_judged_when_they_are_decided_and_stay_applicable_until_then(
     catalog: Catalog,
 ) -> None:
