@@ -14,7 +14,7 @@ from catalog.model import (
 )
 from catalog.schema import Schema
 from catalog.table.layout import SCHEMA_BUCKETS, bucket_of
-from catalog.table.statements import DATASOURCE
+from catalog.table.statements import ASKING, DATASOURCE
 
 TIME: pa.DataType = pa.timestamp("us", tz="UTC")
 
@@ -143,18 +143,19 @@ def datasource_table(
     actor: str,
     terms: Mapping[str, str],
 ) -> pa.Table:
-    """Rows of datasources, one each: what claims on a datasource as a whole, and its contract, are
-    met by. `terms` has the digests of the contracts by which the segments were checked.
+    """Two rows for each datasource: its own, which is what its contract is met by, and one that
+    asks for claims. `terms` has the digests of the contracts by which the segments were checked.
     """
     names = sorted(datasources)
-    columns: dict[str, Any] = dict.fromkeys(ENTRY.names, [None] * len(names))
-    columns["kind"] = [DATASOURCE] * len(names)
-    columns["bucket"] = [bucket_of(name, buckets) for name in names]
-    columns["key"] = names
-    columns["digest"] = [terms.get(name) for name in names]
+    both = names * 2
+    columns: dict[str, Any] = dict.fromkeys(ENTRY.names, [None] * len(both))
+    columns["kind"] = [DATASOURCE] * len(names) + [ASKING] * len(names)
+    columns["bucket"] = [bucket_of(name, buckets) for name in both]
+    columns["key"] = both
+    columns["digest"] = [terms.get(name) for name in names] + [None] * len(names)
     same = {"commit_id": commit_id, "revision": 1, "published_at": now, "changed_at": now}
     for name, value in {**same, "changed_by": actor}.items():
-        columns[name] = [value] * len(names)
+        columns[name] = [value] * len(both)
     return pa.table(columns, schema=ENTRY)
 
 

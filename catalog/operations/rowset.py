@@ -43,6 +43,7 @@ class RowSet:
     partitions: set[Partition] = field(default_factory=set)
     _bounds: dict[str, tuple[str, str]] = field(default_factory=dict)
     schemas: set[str] = field(default_factory=set)
+    # Whether more than inserts is wanted. A probe counts: an insert alone would not look at it.
     _changing: bool = False
 
     def add(
@@ -56,7 +57,7 @@ class RowSet:
         **columns: Any,
     ) -> None:
         """Adds a row; `read` is false for one that by rule Z nobody else can have written."""
-        self._changing |= change in (Change.UPDATE, Change.DELETE)
+        self._changing |= change in (Change.UPDATE, Change.DELETE, Change.PROBE)
         self.rows.append(
             {
                 "kind": str(kind),

@@ -25,7 +25,9 @@ from catalog.table.location import literal
 from catalog.table.queue import CommitQueue
 from catalog.table.staging import Staging
 from catalog.table.statements import (
+    ASKING,
     CONTRADICTS,
+    DATASOURCE,
     Claims,
     Refuse,
     Statement,
@@ -223,7 +225,7 @@ class FramePublisher:
         source = self.entries(batch, commit_id, caller.actor)
         now = f"timestamp_micros({micros(self._surroundings.clock())})"
         asked = self.datasources(batch).selectExpr(
-            "'datasource' AS kind",
+            f"explode(array('{DATASOURCE}', '{ASKING}')) AS kind",
             "bucket",
             "key",
             f"{literal(commit_id)} AS commit_id",

@@ -74,7 +74,8 @@ def change_rows(
 ) -> Callable[[str], str]:
     """A MERGE that does what its source says, or nothing if one row is otherwise than expected.
 
-    With `inserts_only` the source neither updates nor deletes, which Delta does in one pass.
+    With `inserts_only` the source neither updates nor deletes nor probes, which Delta does in one
+    pass.
     """
     # Each check compares the keys of both sides itself; one that looks at one side only would be
     # pushed into the scan and fire for unrelated rows.

@@ -22,8 +22,13 @@ STAGED = "staged"
 # What a staged row claims without changing it, and may share with other operations.
 HOLD = "hold"
 # A publish inserts the row of each of its datasources if it is not there. Claims on a datasource as
-# a whole have it as their target, and so meet every publish into it.
+# a whole have it as their target.
 DATASOURCE = "datasource"
+# A row of a source that is never written: it asks for claims on the datasource that is its key. The
+# datasource's own row cannot, because an insert looks no further once it has found the row there.
+# What matches nothing is compared with everything.
+ASKING = "asking"
+_WRITTEN = f"s.kind <> '{ASKING}'"
 
 # The key of the part that a staged row belongs to.
 PART_KEY = "concat(t.operation, '/', t.part)"
@@ -154,11 +159,12 @@ def _on(
         return f"{_SAME_KEY} AND {reach} AND {_check(condition)}"
     # A staged row never matches: it refuses the statement or is passed by.
     same = "t.bucket = s.bucket AND t.key = s.key"
+    wanted = f"IF(s.kind = '{ASKING}', '{DATASOURCE}', s.kind)"
     # Inside the CASE: as a condition of its own it would keep these rows from being read.
     passed = "" if unmatched is None else f"WHEN t.kind = {literal(unmatched)} THEN false "
     return (
         f"{same} AND (t.kind = s.kind OR t.kind = 'staged') AND {reach} AND CASE "
-        f"WHEN t.kind = 'staged' AND {same} AND t.target = s.kind AND {claims.standing} "
+        f"WHEN t.kind = 'staged' AND {same} AND t.target = {wanted} AND {claims.standing} "
         f"THEN {mark('t.kind', 't.key')} WHEN t.kind = 'staged' THEN false "
         f"WHEN {_SAME_KEY} AND ({condition}) THEN {mark('t.kind', 't.key')} {passed}ELSE true END"
     )
@@ -186,13 +192,20 @@ def insert_missing(
 ) -> Callable[[str], str]:
     """An insert-only MERGE: what is there stays untouched, and may refuse the whole.
 
-    `terms` says that the source carries digests of contracts.
+    `terms` says that the source carries digests of contracts. With claims it asks for them, too.
     """
     on = _on(partitions, bounds, refuse.value, claims)
-    return lambda source: (
-        f"MERGE INTO {target} AS t USING {source} AS s ON {on} "
-        f"WHEN NOT MATCHED THEN {_insert(terms=terms)}"
+    insert = _insert(terms=terms)
+    # Delta takes the condition of a single insert for one on the source, and would leave out the
+    # rows that only ask before it compares them with anything. Of two inserts it looks first which
+    # rows are there.
+    inserts = (
+        f"WHEN NOT MATCHED THEN {insert}"
+        if claims is None
+        else f"WHEN NOT MATCHED AND {_WRITTEN} THEN {insert} "
+        f"WHEN NOT MATCHED AND false THEN {insert}"
     )
+    return lambda source: f"MERGE INTO {target} AS t USING {source} AS s ON {on} {inserts}"
 
 
 _KEPT_ON_REPLACE = {"kind", "bucket", "key", "published_at", "revision"}
@@ -216,7 +229,7 @@ def insert_or_replace(
         f"MERGE INTO {target} AS t USING {source} AS s ON {on} "
         f"WHEN MATCHED AND t.kind = 'segment' AND {CONTRADICTS} "
         f"THEN UPDATE SET {updates}, revision = t.revision + 1 "
-        f"WHEN NOT MATCHED THEN {_insert(terms=terms)}"
+        f"WHEN NOT MATCHED AND {_WRITTEN} THEN {_insert(terms=terms)}"
     )
 
 

@@ -255,6 +255,37 @@ def test_a_publish_under_way_meets_a_claim_that_was_quicker(free: Open, gate: Ga
     assert_promises(other)
 
 
+def test_a_publish_meets_a_claim_on_its_datasource_that_was_quicker(free: Open, gate: Gate) -> None:
+    other = free()
+    other.publish([segment("orders/1")])
+    late = free(gate.inside("publish"))
+    publish = Side(lambda: late.publish([segment("orders/2")]))
+    gate.await_reached()
+    operation = other.operation("table", parts=1)
+    operation.stage(0, put=Object("table/orders", datasource="orders"))
+    gate.open()
+    with pytest.raises(ClaimConflict) as refused:
+        _ = publish.result
+    assert refused.value.values["keys"] == ("orders",)
+    operation.publish()
+    assert late.publish([segment("orders/2")]).inserted == 1
+    assert_promises(other)
+
+
+def test_the_first_object_of_all_meets_a_claim_that_was_quicker(free: Open, gate: Gate) -> None:
+    other = free()
+    late = free(gate.between("put.planned"))
+    put = Side(lambda: late.put(Object("table/orders", datasource="orders")))
+    gate.await_reached()
+    operation = staged(other, "1")
+    gate.open()
+    with pytest.raises(ClaimConflict):
+        _ = put.result
+    operation.publish()
+    assert late.put(Object("table/orders", datasource="orders")).revisions == {"table/orders": 1}
+    assert_promises(other)
+
+
 @pytest.mark.stress
 def test_a_claim_is_not_made_over_a_row_that_is_gone(free: Open, gate: Gate) -> None:
     other = free()

@@ -150,10 +150,21 @@ def test_they_are_so_beside_claims_too(name: str) -> None:
 def test_a_claim_refuses_the_statement_and_never_matches(name: str) -> None:
     assert (
         " AND CASE WHEN t.kind = 'staged' AND t.bucket = s.bucket AND t.key = s.key "
-        f"AND t.target = s.kind AND {STANDING} "
+        f"AND t.target = IF(s.kind = 'asking', 'datasource', s.kind) AND {STANDING} "
         "THEN raise_error(concat('strata:', t.kind, ':', t.key, ':strata')) "
         "WHEN t.kind = 'staged' THEN false WHEN "
     ) in RESPECTFUL[name]("v")
+
+
+def test_an_insert_has_two_clauses_so_that_delta_keeps_the_rows_that_only_ask() -> None:
+    # Of a single clause Delta would apply the condition to the source, before the comparison.
+    sql = RESPECTFUL["insert"]("v")
+    assert re.findall("WHEN (?:NOT )?MATCHED .*? THEN ", sql) == [
+        "WHEN NOT MATCHED AND s.kind <> 'asking' THEN ",
+        "WHEN NOT MATCHED AND false THEN ",
+    ]
+    assert "WHEN NOT MATCHED AND s.kind <> 'asking' THEN INSERT" in RESPECTFUL["replace"]("v")
+    assert "WHEN NOT MATCHED AND s.kind = 'schema' THEN INSERT" in RESPECTFUL["complete"]("v")
 
 
 def test_claims_are_looked_for_beside_the_segments_and_below_their_keys() -> None:
