@@ -16,7 +16,8 @@ CONNECT = os.environ.get("STRATA_TEST_CONNECT") == "1"
 MASTER = "local[8]"
 
 
-# Small data: planning and compiling cost more than running. `make stress` runs with the defaults.
+# Small data: planning and compiling cost more than running. Delta's own log store for local files
+# starts no process for each of them, which Hadoop's does. `make stress` runs with the defaults.
 QUICK = (
     {}
     if os.environ.get("STRATA_TEST_DEFAULTS") == "1"
@@ -24,14 +25,16 @@ QUICK = (
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.adaptive.enabled": "false",
+        "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
     }
 )
 
 # Tests run much code a few times: to compile it well took a quarter of the time of two workers on
 # two cores. With one compiler the JVM keeps little room for its code; that of a long run is more.
+# Most objects live as long as a statement: with room for them they need not be looked through.
 SHORT_LIVED = {
     "spark.driver.extraJavaOptions": (
-        "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
+        "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -Xmn384m"
     )
 }
 

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog import Catalog, VerifyReport
+from catalog.verify import nearby
 from tests.spark.prepared import add, operation, part, stable, staged, stored, table, write
 from tests.unit.builders import segment
 
@@ -154,7 +155,18 @@ def damaged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ve
         report = catalog.verify(since=0)
         assert report.ok, report
         add(spark, location, *(row for rows, _, _ in DAMAGE.values() for row in rows))
-        return catalog.verify()
+        report = catalog.verify()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(nearby, "FEW_ROWS", 1)
+            scanned = catalog.verify()
+        # A catalog that is too large to be kept is judged in the same way.
+        assert counted(scanned) == counted(report)
+        return report
+
+
+def counted(report: VerifyReport) -> set[tuple[str, str, int]]:
+    """How many rows show each sort of violation."""
+    return {(each.promise, each.what, each.count) for each in report.violations}
 
 
 @pytest.mark.parametrize("case", DAMAGE)
@@ -270,9 +282,11 @@ def seen(report: VerifyReport) -> dict[tuple[str, str], set[tuple[Any, int]]]:
     }
 
 
+@pytest.mark.parametrize("few", [nearby.FEW_ROWS, 1], ids=["kept", "scanned"])
 def test_a_range_names_each_operation_and_object_that_broke_a_rule_and_no_other(
-    history: Catalog,
+    history: Catalog, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(nearby, "FEW_ROWS", few)
     assert seen(history.verify(since=0)) == LIVES
 
 
