@@ -25,6 +25,7 @@ from catalog.table.audit import AuditLog
 from catalog.table.failures import BUCKETS_CONSTRAINT
 from catalog.table.layout import (
     COLUMNS,
+    LAYOUT,
     RESTORED_PROPERTY,
     RESTORING_PROPERTY,
     Layout,
@@ -156,11 +157,7 @@ class Restore:
                 backup=mark,
             )
         if mark is None and properties.get(RESTORED_PROPERTY) != name:
-            raise PathOccupied(
-                f"There is a catalog at {opened.location} already. Restore to another location, or "
-                "let it go back to the backup by a rollback.",
-                location=str(opened.location),
-            )
+            raise _occupied(opened.location)
         return mark is None
 
     @staticmethod
@@ -305,4 +302,26 @@ def rows_of(files: BackupFiles, manifest: Manifest, buckets: int) -> DataFrame:
             f"{bucket_sql(buckets)} AS bucket" if column.name == "bucket" else column.name
             for column in COLUMNS
         )
+    )
+
+
+def check_vacant(session: SparkSession, location: str) -> None:
+    """Refuses a place that no backup can be restored to; for those who have yet to make theirs.
+
+    A catalog that a restore has made is let pass: it may have been of the same backup.
+
+    Raises:
+        PathOccupied: There is a catalog that no restore has made.
+    """
+    place = opening.absolute(session, Location.parse(location))
+    there = opening.find(session, place, LAYOUT, restoring=True)
+    if there is not None and RESTORED_PROPERTY not in there.detail.properties:
+        raise _occupied(there.location)
+
+
+def _occupied(location: Location) -> PathOccupied:
+    return PathOccupied(
+        f"There is a catalog at {location} already. Restore to another location, or let it go back "
+        "to the backup by a rollback.",
+        location=str(location),
     )

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from catalog.backfill.backfiller import DEFAULT_BATCH
+from catalog.preserve.restore import check_vacant
 from catalog.tasks.kind import Arguments, Results, TaskKind, TaskStep, TaskWork, in_order
 
 
@@ -218,6 +219,12 @@ def _copy(work: TaskWork) -> Mapping[str, Any]:
 # --- rebucket -------------------------------------------------------------------------------------
 
 
+def _choose_to_move(work: TaskWork) -> Mapping[str, Any]:
+    """The version, if there is room for it where it is to go: known before all is copied."""
+    check_vacant(work.catalog._store.session, work.arguments["target"])
+    return _choose(work)
+
+
 def _restore(work: TaskWork) -> Mapping[str, Any]:
     report = type(work.catalog).restore(
         work.catalog._spark,
@@ -329,7 +336,7 @@ _KINDS = (
     TaskKind(
         "rebucket",
         in_order(
-            TaskStep("choose", _choose),
+            TaskStep("choose", _choose_to_move),
             TaskStep("copy", _copy),
             TaskStep("restore", _restore),
             TaskStep("verify", _verify),

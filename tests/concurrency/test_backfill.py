@@ -27,7 +27,7 @@ def ddls(catalog: Catalog) -> dict[str, str | None]:
 
 
 @pytest.mark.exact
-@pytest.mark.parametrize("point", ["inside", "between"])
+@pytest.mark.parametrize("point", ["inside", pytest.param("between", marks=pytest.mark.stress)])
 def test_a_backfill_never_rewrites_what_was_published_dropped_or_replaced_meanwhile(
     free: Open, gate: Gate, tmp_path: Path, point: str
 ) -> None:
@@ -140,6 +140,7 @@ def killed_backfills(
     assert_promises(catalog)
 
 
+@pytest.mark.stress
 def test_a_backfill_that_is_killed_goes_on_where_it_was(
     open_catalog: Open, start: Start, tmp_path: Path
 ) -> None:

@@ -114,6 +114,7 @@ def test_a_publish_that_commits_under_a_contract_came_before_it(free: Open, gate
     assert_promises(publisher)
 
 
+@pytest.mark.stress
 def test_a_stage_and_a_contract_never_pass_each_other(free: Open, tmp_path: Path) -> None:
     setter = free()
     setter.publish([segment("known/0", FITS)])

@@ -100,6 +100,7 @@ def test_of_two_on_one_name_the_second_goes_on_from_what_the_first_left(
     assert_promises(other)
 
 
+@pytest.mark.stress
 def test_what_becomes_ready_and_what_would_break_it_see_each_other(
     free: Open, tmp_path: Path
 ) -> None:

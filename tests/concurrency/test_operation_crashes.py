@@ -108,6 +108,7 @@ def test_a_process_that_dies_leaves_all_or_nothing(
     assert_promises(catalog)
 
 
+@pytest.mark.stress
 def test_what_a_dead_owner_left_is_recovered_and_the_keys_are_free(
     catalog: Catalog, location: str, start: Start
 ) -> None:

@@ -256,6 +256,7 @@ class Reader:
             self._done.wait(0.001)
 
 
+@pytest.mark.stress
 def test_ten_thousand_lookups_beside_operations_see_before_or_after_never_between(
     catalog: Catalog, open_catalog: Callable[..., Catalog]
 ) -> None:

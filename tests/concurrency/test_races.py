@@ -83,6 +83,7 @@ def test_a_publish_under_a_running_purge_brings_its_schema_itself(free: Open, ga
     assert_promises(publisher)
 
 
+@pytest.mark.stress
 def test_a_cleaner_plans_again_when_another_has_retired_what_it_had_planned(
     free: Open, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,6 +107,7 @@ def test_a_cleaner_plans_again_when_another_has_retired_what_it_had_planned(
     assert_promises(quick)
 
 
+@pytest.mark.stress
 def test_a_purge_leaves_a_row_alone_that_was_retired_again_meanwhile(
     free: Open, tmp_path: Path
 ) -> None:

@@ -194,6 +194,7 @@ def test_the_notebook_on_operations_begins_anew_and_shows_each_change_at_one_mom
     assert names["checked"].ok, names["checked"]
 
 
+@pytest.mark.stress
 def test_the_notebook_on_the_platform_shows_rules_versions_contracts_and_ways_back(
     spark: SparkSession, location: str, tmp_path: Path
 ) -> None:

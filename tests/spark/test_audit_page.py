@@ -6,6 +6,7 @@ import re
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from catalog import Catalog
@@ -18,6 +19,7 @@ PAGE = ROOT / "docs" / "audit.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 
 
+@pytest.mark.stress
 def test_the_python_of_the_page_runs_in_order(spark: SparkSession, catalog: Catalog) -> None:
     blocks = re.findall(r"<!-- tested -->\n```python\n(.+?)^```$", TEXT, re.DOTALL | re.MULTILINE)
     assert len(blocks) == TEXT.count("<!-- tested -->") == TEXT.count("```python\n") == 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from catalog import CacheMetrics, Catalog
@@ -16,6 +17,7 @@ PAGE = ROOT / "docs" / "backfill.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 
 
+@pytest.mark.stress
 def test_the_python_of_the_page_runs_in_order(
     spark: SparkSession, catalog: Catalog, tmp_path: Any
 ) -> None:

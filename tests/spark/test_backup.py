@@ -231,6 +231,7 @@ def meeting(point: str, other: Callable[[], object]) -> Surroundings:
     return Surroundings(at=at, pause=lambda attempt: 0.0)
 
 
+@pytest.mark.stress
 def test_a_restore_that_was_stopped_is_nobodys_catalog_until_it_is_run_again(
     spark: SparkSession, open_catalog: Open, location: str, tmp_path: Path
 ) -> None:

@@ -315,6 +315,7 @@ def test_what_cannot_be_archived_stays_and_is_told(
 # --- others at work -------------------------------------------------------------------------------
 
 
+@pytest.mark.stress
 def test_what_others_replaced_dropped_or_claimed_meanwhile_stays(
     open_catalog: Callable[..., Catalog], tmp_path: Path
 ) -> None:

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from catalog import Catalog, Segment, Step
 from catalog.errors import (
     InvalidInput,
+    PathOccupied,
     ReadOnly,
     TaskBusy,
     TaskEnded,
@@ -246,6 +247,16 @@ def test_the_tasks_that_exist_do_what_the_verbs_do(catalog: Catalog, tmp_path: P
     (row,) = catalog.tasks().where("name = 'backfill'").collect()
     assert json.loads(row["arguments"]) == {"datasources": ["bare"], "limit": 3}
     assert_promises(catalog)
+
+
+def test_buckets_are_not_copied_to_where_there_is_no_room_for_them(
+    catalog: Catalog, location: str, tmp_path: Path
+) -> None:
+    between = tmp_path / "between"
+    arguments = {"path": str(between), "target": location, "segment_buckets": 5}
+    with pytest.raises(PathOccupied, match="There is a catalog at"):
+        catalog.run_task("rebucket", arguments)
+    assert not between.exists()
 
 
 def test_the_python_of_the_page_on_tasks_runs(
