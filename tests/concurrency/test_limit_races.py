@@ -21,7 +21,8 @@ def table(rows: int, datasource: str) -> Object:
     return Object(f"table/s/{datasource}", {"limits": {"max_rows": rows}}, datasource=datasource)
 
 
-@pytest.mark.parametrize("chosen", ["known", pytest.param("fresh", marks=pytest.mark.stress)])
+@pytest.mark.stress
+@pytest.mark.parametrize("chosen", ["known", "fresh"])
 def test_writers_meet_the_limits_that_come_under_them(
     free: Open, tmp_path: Path, chosen: str
 ) -> None:

@@ -89,7 +89,8 @@ def run_in_threads(catalog: Catalog, name: str, order: Sequence[int]) -> None:
 
 
 def check_orders(catalog: Catalog, orders: Sequence[Sequence[int]]) -> None:
-    names = [f"run{number}" for number in range(len(orders))]
+    # None is the beginning of another.
+    names = [f"run{number:02}" for number in range(len(orders))]
     prepare(catalog, *names)
     outcomes = []
     for name, order in zip(names, orders, strict=True):
