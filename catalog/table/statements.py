@@ -203,7 +203,7 @@ def insert_missing(
         f"WHEN NOT MATCHED THEN {insert}"
         if claims is None
         else f"WHEN NOT MATCHED AND {_WRITTEN} THEN {insert} "
-        f"WHEN NOT MATCHED AND false THEN {insert}"
+        "WHEN NOT MATCHED AND false THEN INSERT (kind) VALUES (s.kind)"
     )
     return lambda source: f"MERGE INTO {target} AS t USING {source} AS s ON {on} {inserts}"
 
