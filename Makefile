@@ -83,7 +83,7 @@ benchlong: $(PEERS)  ## the same with more rounds, up to 10 million segments
 	$(BIN)/python -m tests.benchmarks --scale long
 
 docs: $(READY)  ## write what is generated in docs/: the column dictionary, the diagram, the type changes
-	$(BIN)/python -m catalog.table.dictionary docs/sql.md
+	$(BIN)/python -m catalog.sql.dictionary docs/sql.md
 	$(BIN)/python docs/type_changes.py
 
 clean:  ## remove the virtual environment and what was built

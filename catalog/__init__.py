@@ -2,31 +2,32 @@
 
 from catalog.audit.roller import Gap, RollReport
 from catalog.backfill.report import BackfillReport, Quarantined
+from catalog.backups.backup import BackupReport
+from catalog.backups.restore import RestoreReport
+from catalog.backups.rollback import RollbackReport
 from catalog.cache.broadcast import Handle
 from catalog.cache.cache import Cache, Poll, Stopped
 from catalog.cache.live import LiveCache
 from catalog.cache.metrics import CacheMetrics
 from catalog.cache.places import PlaceName
 from catalog.catalog import Catalog, UpgradeReport
-from catalog.cleanup import CleanupReport
 from catalog.config import Settings
 from catalog.contracts.checking import Offence
 from catalog.contracts.keeper import ContractResult
 from catalog.contracts.model import Breach, Contract
+from catalog.delta.runs import Run
 from catalog.errors import CatalogError
 from catalog.evolution import compatibility, judge, merge, merged, superior, upgrade
 from catalog.evolution.diff import diff
 from catalog.files.opening import Files
-from catalog.maintain import MaintainReport
+from catalog.files.publish import FileProblem, FilesReport
+from catalog.maintenance.cleanup import CleanupReport
+from catalog.maintenance.maintain import MaintainReport
 from catalog.model import DropResult, PublishResult, Segment
-from catalog.named.model import NamedSchema, Registered, StillWorks
+from catalog.names.model import NamedSchema, Registered, StillWorks
 from catalog.objects.model import Object, StoredObject
 from catalog.objects.types import ObjectType, States
-from catalog.preserve.backup import BackupReport
-from catalog.preserve.restore import RestoreReport
-from catalog.preserve.rollback import RollbackReport
 from catalog.progress import Step
-from catalog.publish.files import FileProblem, FilesReport
 from catalog.realtime.stream import StreamAnnouncer
 from catalog.retention.report import (
     RefusedRule,
@@ -37,8 +38,7 @@ from catalog.retention.report import (
 from catalog.schema import Schema
 from catalog.settings.keeper import SettingResult
 from catalog.settings.resolving import Setting
-from catalog.stats import Stats
-from catalog.table.runs import Run
+from catalog.sql.stats import Stats
 from catalog.tasks.kind import TaskKind, TaskStep, TaskWork
 from catalog.tasks.model import Task
 from catalog.verify import VerifyReport, Violation

@@ -11,12 +11,12 @@ from catalog.audit.commits import COMMIT_DDL
 from catalog.audit.reading import CHANGES_DDL, History, Question
 from catalog.audit.roller import Roller, RollReport
 from catalog.audit.window import Moment, window
-from catalog.errand import Errand
+from catalog.context import Errand
+from catalog.environment import Environment
 from catalog.model import Kind, check_actor, check_positive
 from catalog.operating import Operating
 from catalog.progress import Progress, silent
-from catalog.table import audit_views
-from catalog.waiting import Surroundings
+from catalog.sql import audit_views
 from catalog.words import chosen
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 class Auditing(Operating):
     """The verbs of `Catalog` that tell what happened."""
 
-    _surroundings: Surroundings
+    _environment: Environment
 
     def history(
         self,
@@ -61,7 +61,7 @@ class Auditing(Operating):
             actor: only what this one did.
         """
         question = Question(
-            window(since, until, self._surroundings.clock()),
+            window(since, until, self._environment.clock()),
             check_positive("limit", limit),
             None if key is None else check_actor("key", key),
             None if kind is None else chosen(Kind, "kind", kind).value,

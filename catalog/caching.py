@@ -21,17 +21,17 @@ from catalog.cache.places import Places
 from catalog.cache.quarantine import Quarantine
 from catalog.cache.resolver import Resolver
 from catalog.config import Settings
+from catalog.environment import Environment
 from catalog.errors import InvalidInput
 from catalog.files.describe import read_few
+from catalog.files.formats import Format
 from catalog.files.opening import local_path
 from catalog.inquiry import Inquiry
 from catalog.model import Caller, PublishResult, Segment, check_datasources, check_positive
 from catalog.progress import Progress, silent
-from catalog.read.formats import Format
 from catalog.realtime.board import Board
 from catalog.realtime.follower import Follower
 from catalog.realtime.stream import StreamAnnouncer
-from catalog.waiting import Surroundings
 from catalog.words import chosen
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Caching(Inquiry):
     """The verbs of `Catalog` that give caches and announcers."""
 
     _settings: Settings
-    _surroundings: Surroundings
+    _environment: Environment
 
     @abstractmethod
     def publish(
@@ -98,7 +98,7 @@ class Caching(Inquiry):
         if not resolve and not realtime:
             cache = Cache(self._spark, loader)
         else:
-            places = Places(check_positive("most_pending", most_pending), self._surroundings.at)
+            places = Places(check_positive("most_pending", most_pending), self._environment.at)
             follower = Follower(self._board()) if realtime else None
             beside = Beside(places, follower)
             if resolve:
@@ -165,7 +165,7 @@ class Caching(Inquiry):
         def commit(completions: Sequence[Completion]) -> Completed:
             return self._complete(completions, caller)
 
-        clock = self._surroundings.clock
+        clock = self._environment.clock
         quarantine = Quarantine(clock)
         courier = Courier(beside.places, Storer(commit, clock), quarantine)
         search = Search(self._store, buckets, None, everything=True)

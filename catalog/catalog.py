@@ -18,14 +18,25 @@ from pyspark.sql import DataFrame
 from catalog.auditing import Auditing
 from catalog.backfill.completing import Completed, Completer
 from catalog.backfill.waiting import Completion
-from catalog.cleanup import Cleaner, CleanupReport
-from catalog.config import DEFAULT_DEADLINE, Settings, user
+from catalog.commit.committer import Committer, Request
+from catalog.commit.counters import Counters
+from catalog.config import Settings, user
 from catalog.configuring import Configuring
+from catalog.context import Errand
 from catalog.contracting import Contracting
 from catalog.contracts.keeper import ContractKeeper
 from catalog.contracts.reading import KnownTerms
-from catalog.drop import Dropper, Selection, select
-from catalog.errand import Errand
+from catalog.delta import opening
+from catalog.delta.audit_log import AuditLog
+from catalog.delta.layout import LAYOUT, Layout
+from catalog.delta.location import Location
+from catalog.delta.lock import TableLock
+from catalog.delta.queue import CommitQueue
+from catalog.delta.runs import Run, RunLog
+from catalog.delta.session import own_session, release, tuning
+from catalog.delta.store import Store
+from catalog.delta.writer import Writer
+from catalog.environment import Deadline, Environment
 from catalog.errors import (
     CatalogNotFound,
     InvalidInput,
@@ -33,37 +44,28 @@ from catalog.errors import (
     UpgradeNeeded,
 )
 from catalog.keeping import Keeping
-from catalog.maintain import Maintainer, MaintainReport, check_retention
+from catalog.maintenance.cleanup import Cleaner, CleanupReport
+from catalog.maintenance.maintain import Maintainer, MaintainReport, check_retention
 from catalog.model import Caller, DropResult, OnExisting, PublishResult, Segment, check_actor
-from catalog.named.registrar import Registrar
+from catalog.names.registrar import Registrar
 from catalog.naming import Naming
 from catalog.objects.keeper import Keeper
 from catalog.operating import Operating
-from catalog.operations.committing import Committer, Request
-from catalog.operations.counters import Counters
 from catalog.operations.service import Operations
 from catalog.preserving import Preserving
 from catalog.progress import Progress, silent
-from catalog.publish.batch import Batch, batch_of
-from catalog.publish.frame import FramePublisher
-from catalog.publish.group import Publisher, PublishRequest
 from catalog.retaining import Retaining
+from catalog.segments.batch import Batch, batch_of
+from catalog.segments.drop import Dropper, Selection, select
+from catalog.segments.frame import FramePublisher
+from catalog.segments.group import Publisher, PublishRequest
+from catalog.segments.staging import Staging
 from catalog.settings.keeper import SettingKeeper
-from catalog.table import audit_views, functions, opening, views
-from catalog.table.audit import AuditLog
-from catalog.table.layout import LAYOUT, Layout
-from catalog.table.location import Location
-from catalog.table.lock import TableLock
-from catalog.table.queue import CommitQueue
-from catalog.table.runs import Run, RunLog
-from catalog.table.session import own_session, release, tuning
-from catalog.table.staging import Staging
-from catalog.table.store import Store
-from catalog.table.tasks import TaskTable
-from catalog.table.writer import Writer
+from catalog.settings.known import default_of
+from catalog.sql import audit_views, functions, views
 from catalog.tasking import Tasking
 from catalog.tasks.runner import Runner
-from catalog.waiting import Deadline, Surroundings
+from catalog.tasks.table import TaskTable
 from catalog.words import chosen
 
 if TYPE_CHECKING:
@@ -98,7 +100,7 @@ class Catalog(
         opened: opening.Opened,
         layout: Layout,
         settings: Settings,
-        surroundings: Surroundings,
+        environment: Environment,
         actor: str,
         run_id: str,
         session_name: str,
@@ -110,7 +112,7 @@ class Catalog(
         self._settings = settings
         self._layers = None
         self._layers_lock = threading.Lock()
-        self._surroundings = surroundings
+        self._environment = environment
         self._actor = actor
         self._run_id = run_id
         self._session_name = session_name
@@ -118,19 +120,19 @@ class Catalog(
         local = opened.detail.path if settings.file_lock else None
         self._lock = TableLock.beside(local)
         tuned = tuning(spark)
-        self._writer = Writer(self._store, self._lock, surroundings, tuned)
+        self._writer = Writer(self._store, self._lock, environment, tuned)
         self._staging = Staging(
             lambda: own_session(spark), opened.location, Staging.lock_file_of(local), tuned
         )
-        beside = (lambda: own_session(spark), opened.location, local, surroundings, tuned)
+        beside = (lambda: own_session(spark), opened.location, local, environment, tuned)
         self._run_log = RunLog(*beside)
         self._audit_log = AuditLog(*beside)
         # Of its own, with a session of its own: a beat must not wait for a long commit.
-        tasks = TaskTable(RunLog(*beside), surroundings)
-        self._runner = Runner(tasks, surroundings, self._as_run)
+        tasks = TaskTable(RunLog(*beside), environment)
+        self._runner = Runner(tasks, environment, self._as_run)
         self._queue = CommitQueue()
         terms = KnownTerms(self._store, opened.segment_buckets)
-        self._publisher = Publisher(self._writer, opened.segment_buckets, terms, surroundings)
+        self._publisher = Publisher(self._writer, opened.segment_buckets, terms, environment)
         self._frames = FramePublisher(
             self._writer,
             self._staging,
@@ -138,13 +140,13 @@ class Catalog(
             opened.segment_buckets,
             terms,
             lambda: self._deadline(None),
-            surroundings,
+            environment,
         )
-        self._dropper = Dropper(self._writer, opened.segment_buckets, surroundings)
-        self._completer = Completer(self._writer, opened.segment_buckets, terms, surroundings)
+        self._dropper = Dropper(self._writer, opened.segment_buckets, environment)
+        self._completer = Completer(self._writer, opened.segment_buckets, terms, environment)
         self._counters = Counters()
         self._committer = Committer(
-            self._writer, opened.segment_buckets, surroundings, self._counters
+            self._writer, opened.segment_buckets, environment, self._counters
         )
         self._keeper = Keeper(self._committer)
         self._contracts = ContractKeeper(self._committer)
@@ -166,7 +168,7 @@ class Catalog(
         run_id: str = "",
         session: str = "",
         settings: Settings | None = None,
-        surroundings: Surroundings | None = None,
+        environment: Environment | None = None,
         layout: Layout = LAYOUT,
     ) -> Catalog:
         """Opens the catalog at a path or in a schema, and creates it if there is none.
@@ -181,7 +183,7 @@ class Catalog(
             session: whoever's session changes are made in, such as a token or the name of a
                 notebook; it stands beside the actor.
             settings: see `Settings`.
-            surroundings: clock, ids and pauses, for tests.
+            environment: clock, ids and pauses, for tests.
             layout: the table layout that this code knows, for tests.
         """
         settings = settings or Settings()
@@ -201,7 +203,7 @@ class Catalog(
                 layout,
                 settings.segment_buckets,
                 settings.file_lock,
-                Deadline(DEFAULT_DEADLINE if settings.deadline is None else settings.deadline),
+                Deadline(settings.deadline or default_of("deadline")),
             )
             created = True
         if opened.layout_found < layout.number:
@@ -218,7 +220,7 @@ class Catalog(
             opened,
             layout,
             settings,
-            surroundings or Surroundings(),
+            environment or Environment(),
             check_actor("actor", actor if actor is not None else user()),
             check_actor("run_id", run_id),
             check_actor("session", session),
@@ -410,7 +412,7 @@ class Catalog(
             check_retention(retention, poller_lag, cut_off_pollers, self._lock.real)
         tables = (self._run_log, self._audit_log)
         beside = [table.writer for table in tables if table.exists()]
-        staging = self._staging.writer(self._surroundings)
+        staging = self._staging.writer(self._environment)
         return maintainer.maintain(
             retention,
             [*beside, *([staging] if staging else [])],
@@ -508,7 +510,7 @@ class Catalog(
         return Errand(
             self._writer,
             self._queue,
-            self._surroundings,
+            self._environment,
             self._caller(actor, reason),
             self._deadline(deadline),
             progress,

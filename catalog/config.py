@@ -8,10 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from catalog.delta.layout import DEFAULT_SEGMENT_BUCKETS
 from catalog.files.opening import Files, OpenFile
-from catalog.table.layout import DEFAULT_SEGMENT_BUCKETS
-
-DEFAULT_DEADLINE = 120.0
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from catalog.contracts.keeper import ContractKeeper, ContractResult
 from catalog.contracts.model import Contract
 from catalog.contracts.reading import read_datasource
 from catalog.errors import InvalidInput
-from catalog.frames import AsOf, Epoch
 from catalog.model import check_datasource
 from catalog.operating import Operating
+from catalog.sql.frames import AsOf, Epoch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -11,10 +11,12 @@ from catalog.backfill.backfiller import Backfiller
 from catalog.backfill.report import BackfillReport
 from catalog.backfill.search import Search
 from catalog.caching import Caching
-from catalog.drop import Selection, as_seen
-from catalog.errand import Errand
+from catalog.context import Errand
+from catalog.environment import Deadline
 from catalog.files.describe import read_footers
 from catalog.files.footers import Footer
+from catalog.files.formats import Format, Place
+from catalog.files.publish import FilesPublisher, FilesReport, FilesRequest, Verbs
 from catalog.model import (
     Caller,
     DropResult,
@@ -26,9 +28,7 @@ from catalog.model import (
     check_positive,
 )
 from catalog.progress import Progress, silent
-from catalog.publish.files import FilesPublisher, FilesReport, FilesRequest, Verbs
-from catalog.read.formats import Format, Place
-from catalog.waiting import Deadline
+from catalog.segments.drop import Selection, as_seen
 from catalog.words import chosen
 
 

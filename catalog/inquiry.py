@@ -5,29 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from catalog.cache.datasource import DatasourceSchema
 from catalog.cache.holders import Caches
 from catalog.contracts.reading import read_policy
-from catalog.datasources import combined_schemas, frame_of
+from catalog.delta import opening
+from catalog.delta.layout import LAYOUT, of_datasource
+from catalog.delta.location import Location
+from catalog.delta.opening import Opened
+from catalog.delta.store import Store
 from catalog.errors import InvalidInput, NotInSnapshot, RestoreUnfinished
 from catalog.evolution.merge import Policy
 from catalog.evolution.projection import OnLoss
-from catalog.frames import AsOf, Frames
-from catalog.named.keys import check_name, reference
-from catalog.named.reading import stored_name
+from catalog.names.keys import check_name, reference
+from catalog.names.reading import stored_name
 from catalog.progress import Progress, silent
+from catalog.read.datasource_schema import DatasourceSchema
+from catalog.read.datasources import combined_schemas, frame_of
 from catalog.read.reader import Reader, Request
+from catalog.read.registry import Registry
 from catalog.read.selection import Where
-from catalog.registry import Registry
 from catalog.schema import Schema
+from catalog.schema.names import literal
 from catalog.schema.prefix import MAX_DIGITS, is_prefix, resolve_prefix
 from catalog.schema.stored import read_stored
-from catalog.stats import Stats, stats_of
-from catalog.table import opening
-from catalog.table.layout import LAYOUT, of_datasource
-from catalog.table.location import Location, literal
-from catalog.table.opening import Opened
-from catalog.table.store import Store
+from catalog.sql.frames import AsOf, Frames
+from catalog.sql.stats import Stats, stats_of
 from catalog.verify import Verifier, VerifyReport
 from catalog.words import chosen
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from catalog.errors import InvalidObject, UnknownObject
-from catalog.frames import AsOf
 from catalog.objects.changes import changes_of
 from catalog.objects.declared import Types
 from catalog.objects.keeper import Keeper, PutResult
@@ -15,6 +14,7 @@ from catalog.objects.reading import of_key, of_type, stored_objects
 from catalog.objects.types import TYPE, ObjectType
 from catalog.objects.works import Work, declaring, ensuring, putting, removing, renaming
 from catalog.operating import Operating
+from catalog.sql.frames import AsOf
 
 
 class Keeping(Operating):

@@ -9,15 +9,15 @@ from pyspark.sql import functions as F
 
 from catalog.errors import InvalidInput
 from catalog.evolution.compatibility import Mode, compatibility
-from catalog.frames import AsOf
 from catalog.model import check_actor, check_positive
-from catalog.named.keys import check_name
-from catalog.named.model import ModeSet, NamedSchema, Registered, StillWorks
-from catalog.named.plan import Wanted
-from catalog.named.reading import stored_name
-from catalog.named.registrar import Registrar
+from catalog.names.keys import check_name
+from catalog.names.model import ModeSet, NamedSchema, Registered, StillWorks
+from catalog.names.plan import Wanted
+from catalog.names.reading import stored_name
+from catalog.names.registrar import Registrar
 from catalog.operating import Operating
 from catalog.schema import Schema
+from catalog.sql.frames import AsOf
 from catalog.words import chosen
 
 if TYPE_CHECKING:

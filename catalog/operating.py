@@ -5,21 +5,21 @@ from __future__ import annotations
 from abc import abstractmethod
 from datetime import timedelta
 
+from catalog.commit.committer import Request
+from catalog.commit.counters import Counters, OperationMetrics
+from catalog.context import Errand
+from catalog.delta.queue import CommitQueue
+from catalog.delta.store import check_epoch
 from catalog.discovery import Discovery
-from catalog.errand import Errand
 from catalog.errors import InvalidInput
-from catalog.frames import AsOf
 from catalog.model import check_actor
 from catalog.operations.applier import Advance
-from catalog.operations.committing import Request
-from catalog.operations.counters import Counters, OperationMetrics
 from catalog.operations.decision import Decision
 from catalog.operations.operation import Operation
 from catalog.operations.recovery import RecoverReport, Recovery
 from catalog.operations.service import Operations
 from catalog.progress import Progress, silent
-from catalog.table.queue import CommitQueue
-from catalog.table.store import check_epoch
+from catalog.sql.frames import AsOf
 
 
 class Operating(Discovery):

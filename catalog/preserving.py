@@ -6,24 +6,24 @@ import os
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
-from catalog.config import DEFAULT_DEADLINE, Settings, user
+from catalog.backups.backup import Backup, BackupReport
+from catalog.backups.comparison import Past
+from catalog.backups.files import BackupFiles
+from catalog.backups.restore import Ground, Restore, RestoreReport, rows_of
+from catalog.backups.rollback import Rollback, RollbackReport
+from catalog.commit.committer import Committer
+from catalog.config import Settings, user
+from catalog.delta import opening
+from catalog.delta.layout import LAYOUT, Layout, complete
+from catalog.delta.location import Location
+from catalog.delta.session import own_session, release, tune, tuning
+from catalog.environment import Deadline, Environment
 from catalog.errors import InvalidInput
-from catalog.frames import AsOf
 from catalog.model import Caller, check_actor
 from catalog.operating import Operating
-from catalog.operations.committing import Committer
-from catalog.preserve.backup import Backup, BackupReport
-from catalog.preserve.comparison import Past
-from catalog.preserve.files import BackupFiles
-from catalog.preserve.restore import Ground, Restore, RestoreReport, rows_of
-from catalog.preserve.rollback import Rollback, RollbackReport
 from catalog.progress import Progress, silent
-from catalog.table import opening
-from catalog.table.layout import LAYOUT, Layout
-from catalog.table.location import Location
-from catalog.table.session import own_session, release, tune, tuning
-from catalog.table.views import complete
-from catalog.waiting import Deadline, Surroundings
+from catalog.settings.known import default_of
+from catalog.sql.frames import AsOf
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,7 +33,7 @@ class Preserving(Operating):
     """The verbs of `Catalog` that make backups, and those that go back."""
 
     _committer: Committer
-    _surroundings: Surroundings
+    _environment: Environment
 
     @abstractmethod
     def _caller(self, actor: str | None, reason: str) -> Caller: ...
@@ -70,7 +70,7 @@ class Preserving(Operating):
         try:
             files = BackupFiles(session, os.fspath(path))
             store = type(self._store)(session, self._store.location)
-            work = Backup(store, self._run_log, files, caller, self._surroundings, progress)
+            work = Backup(store, self._run_log, files, caller, self._environment, progress)
             return work.make(chosen, dry_run)
         finally:
             release(session)
@@ -89,7 +89,7 @@ class Preserving(Operating):
         deadline: float | None = None,
         progress: Progress = silent,
         settings: Settings | None = None,
-        surroundings: Surroundings | None = None,
+        environment: Environment | None = None,
         layout: Layout = LAYOUT,
     ) -> RestoreReport:
         """Brings a backup back as a new catalog, at a location where there is none.
@@ -108,7 +108,7 @@ class Preserving(Operating):
             deadline: seconds to wait for others before giving up.
             progress: is told of each step.
             settings: see `Settings`; its number of buckets is not looked at.
-            surroundings: clock, ids and pauses, for tests.
+            environment: clock, ids and pauses, for tests.
             layout: the table layout that this code knows, for tests.
 
         Raises:
@@ -133,8 +133,8 @@ class Preserving(Operating):
                 layout=layout,
                 locked=settings.file_lock,
                 caller=caller,
-                deadline=Deadline(DEFAULT_DEADLINE if waits is None else waits),
-                surroundings=surroundings or Surroundings(),
+                deadline=Deadline(default_of("deadline") if waits is None else waits),
+                environment=environment or Environment(),
                 tuning=tuned,
                 progress=progress,
             )

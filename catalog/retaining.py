@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from catalog.config import Settings
-from catalog.drop import as_seen
 from catalog.files.copying import Copier
 from catalog.files.opening import Files
-from catalog.frames import AsOf
 from catalog.model import DropResult, check_datasources, check_positive
 from catalog.operating import Operating
 from catalog.progress import Progress, silent
 from catalog.retention.archiver import Archiver
 from catalog.retention.report import RetentionReport
 from catalog.retention.retainer import DEFAULT_LIMIT, Retainer
+from catalog.segments.drop import as_seen
+from catalog.sql.frames import AsOf
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
+from catalog.delta.task_view import tasks_query
 from catalog.errors import InvalidInput, UnknownTask
 from catalog.model import check_positive
 from catalog.operating import Operating
 from catalog.progress import Progress, silent
-from catalog.table.task_views import tasks_query
 from catalog.tasks.kind import TaskKind
 from catalog.tasks.kinds import TASKS
 from catalog.tasks.model import State, Task

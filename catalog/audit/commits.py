@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from catalog.delta.audit_log import CALLERS
 from catalog.model import from_micros
 
 TOLD = ("actor", "reason", "run", "session")
@@ -64,7 +65,6 @@ class Commit:
         )
 
 
-CALLERS = "ARRAY<STRUCT<actor: STRING, reason: STRING, run: STRING, session: STRING>>"
 CALLER_COLUMNS = (
     "actors ARRAY<STRING>, reasons ARRAY<STRING>, runs ARRAY<STRING>, sessions ARRAY<STRING>, "
     f"callers {CALLERS}"

@@ -17,12 +17,19 @@ from catalog.audit.commits import (
 )
 from catalog.audit.trail import changes_of, recent_commits
 from catalog.audit.window import Window
+from catalog.delta.audit_log import (
+    CHANGE,
+    CHANGE_COLUMNS,
+    COMMIT,
+    GAP_CHANGES,
+    GAP_COMMITS,
+    AuditLog,
+)
+from catalog.delta.failures import is_gone
+from catalog.delta.side_table import ddl
 from catalog.errors import VersionNotFound
 from catalog.model import from_micros
-from catalog.table.audit import CHANGE, CHANGE_COLUMNS, COMMIT, GAP_CHANGES, GAP_COMMITS, AuditLog
-from catalog.table.beside import ddl
-from catalog.table.failures import is_gone
-from catalog.table.location import literal
+from catalog.schema.names import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

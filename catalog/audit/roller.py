@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from catalog.audit.commits import Commit, lost_changes
 from catalog.audit.trail import changes_of, recent_commits
-from catalog.errand import Errand
+from catalog.context import Errand
+from catalog.delta.audit_log import COMMIT, GAP_CHANGES, GAP_COMMITS, AuditLog, frame_of
+from catalog.delta.failures import is_gone
 from catalog.errors import CommitFailed
 from catalog.progress import Step
-from catalog.table.audit import COMMIT, GAP_CHANGES, GAP_COMMITS, AuditLog, frame_of
-from catalog.table.failures import is_gone
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ class Roller:
                 self._without_changes(first, min(readable, first + BATCH) - 1)
             else:
                 self._with_changes(first, min(self._last, first + BATCH - 1))
-            self._errand.surroundings.at("roll.batch")
+            self._errand.environment.at("roll.batch")
             # Not what was just meant to be added: somebody else may have come first.
             reached = self._audit.reached(self._table_id)
         self._errand.progress(Step("audit", self._last - begun, self._last - begun))

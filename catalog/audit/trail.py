@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from catalog.audit.commits import CALLERS, Commit, commit_of
-from catalog.table import audit
-from catalog.table.audit import AuditLog, feed, folded
-from catalog.table.location import literal
-from catalog.table.store import Store
+from catalog.audit.commits import Commit, commit_of
+from catalog.delta import audit_log as audit
+from catalog.delta.audit_log import CALLERS, AuditLog, feed, folded
+from catalog.delta.store import Store
+from catalog.schema.names import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -10,14 +10,13 @@ from catalog.backfill.report import BackfillReport, Quarantined
 from catalog.backfill.search import Counted, Search
 from catalog.backfill.storing import Storer
 from catalog.backfill.waiting import Completion, Waiting, completed, troubled
-from catalog.errand import Errand
+from catalog.context import Errand
 from catalog.files.describe import slices
+from catalog.files.formats import place_of
 from catalog.files.splitting import Describe
 from catalog.model import Caller
 from catalog.progress import Step
-from catalog.read.formats import place_of
 
-DEFAULT_BATCH = 10_000
 _BEFORE_ALL = (-1, "")
 
 Complete = Callable[[Sequence[Completion], Caller], Completed]
@@ -49,7 +48,7 @@ class Backfiller:
         self._describe = describe
         self._format = default_format
         self._storer = Storer(
-            lambda completions: complete(completions, errand.caller), errand.surroundings.clock
+            lambda completions: complete(completions, errand.caller), errand.environment.clock
         )
         self._began = time.monotonic()
         self._completed = 0
@@ -61,7 +60,7 @@ class Backfiller:
 
     def run(self, limit: int | None, batch: int, dry_run: bool) -> BackfillReport:
         """Goes through all segments that are due, or through the first so many."""
-        counted = self._search.count(self._errand.surroundings.clock())
+        counted = self._search.count(self._errand.environment.clock())
         self._version = counted.version
         left = counted.due if dry_run else self._work(counted, limit, batch)
         return BackfillReport(
@@ -82,7 +81,7 @@ class Backfiller:
         """Completes what is due; returns how many it was told to leave."""
         done, last = 0, _BEFORE_ALL
         # Who is put into quarantine now is not due again in this run.
-        now = self._errand.surroundings.clock()
+        now = self._errand.environment.clock()
         while done < (total := self._total(counted, limit)):
             if not done:
                 self._errand.progress(Step(self._told(done), done, total))
@@ -118,8 +117,8 @@ class Backfiller:
         """What the data says, or what is wrong with it."""
         places = [place_of(each.location, self._format) for each in waiting]
         outcomes = self._describe(places)
-        self._errand.surroundings.at("backfill.read")
-        now = self._errand.surroundings.clock()
+        self._errand.environment.at("backfill.read")
+        now = self._errand.environment.clock()
         return [
             troubled(each, outcome, now)
             if isinstance(outcome, str)
@@ -137,7 +136,7 @@ class Backfiller:
         self._overtaken += len(tally.overtaken)
         self._claimed += len(tally.claimed)
         self._quarantined += map(_quarantined, tally.quarantined)
-        self._errand.surroundings.at("backfill.stored")
+        self._errand.environment.at("backfill.stored")
 
 
 def _quarantined(completion: Completion) -> Quarantined:

@@ -11,18 +11,19 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from catalog.backfill.waiting import Completion
+from catalog.commit.claims import claims_on
+from catalog.commit.committer import collision
+from catalog.commit.rows import MISSING_DIGEST_SQL, datasource_table, entry_table
 from catalog.contracts.checking import refused_only, violation, warned
 from catalog.contracts.inspecting import Inspection
 from catalog.contracts.reading import KnownTerms
+from catalog.delta.statements import Claims, Statement, complete_segments
+from catalog.delta.writer import Executed, RefusedByCheck, Writer
+from catalog.environment import Deadline, Environment
 from catalog.model import Caller, Kind, State
-from catalog.operations.reading import claims_on
-from catalog.publish.batch import GroupPlan, batch_of, collision, plan_group
-from catalog.publish.group import BULK
-from catalog.publish.known import written_segments
-from catalog.rows import MISSING_DIGEST_SQL, datasource_table, entry_table
-from catalog.table.statements import Claims, Statement, complete_segments
-from catalog.table.writer import Executed, RefusedByCheck, Writer
-from catalog.waiting import Deadline, Surroundings
+from catalog.segments.batch import GroupPlan, batch_of, plan_group
+from catalog.segments.group import BULK
+from catalog.segments.known import written_segments
 
 VERB = "backfill"
 
@@ -49,12 +50,12 @@ class Completer:
     """Stores completions, each call in one commit; runs in the commit thread."""
 
     def __init__(
-        self, writer: Writer, buckets: int, terms: KnownTerms, surroundings: Surroundings
+        self, writer: Writer, buckets: int, terms: KnownTerms, environment: Environment
     ) -> None:
         self._writer = writer
         self._buckets = buckets
         self._terms = terms
-        self._surroundings = surroundings
+        self._environment = environment
 
     def complete(
         self, completions: Sequence[Completion], caller: Caller, deadline: Deadline
@@ -76,7 +77,7 @@ class Completer:
             if refused := refused_only(offences):
                 raise violation(refused)
             terms = inspection.digests(plan.datasources)
-            commit_id = self._surroundings.new_id()
+            commit_id = self._environment.new_id()
             make = partial(self._statement, plan, completions, caller, claims, terms, commit_id)
             try:
                 executed = self._writer.commit(
@@ -119,14 +120,14 @@ class Completer:
             plan.schemas,
             self._buckets,
             commit_id,
-            self._surroundings.clock(),
+            self._environment.clock(),
             digests=not bulk,
         )
         asked = datasource_table(
             plan.datasources,
             self._buckets,
             commit_id,
-            self._surroundings.clock(),
+            self._environment.clock(),
             caller.actor,
             terms,
         )

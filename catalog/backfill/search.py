@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from catalog.backfill.waiting import Waiting, waiting_of
+from catalog.commit.rows import segment_bucket
+from catalog.delta.store import Store
 from catalog.model import micros
-from catalog.rows import segment_bucket
-from catalog.table.location import literal
-from catalog.table.store import Store
+from catalog.schema.names import literal
 
 # Times that Python has no words for are not accepted, but other tools may have written them.
 _NO_SCHEMA = (

@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from catalog.cache.datasource import DatasourceSchema
 from catalog.cache.expectation import Told, check_expect, mismatch, told_by
 from catalog.cache.snapshot import Snapshot
 from catalog.evolution.merge import Policy
+from catalog.read.datasource_schema import DatasourceSchema
 from catalog.schema import Schema
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from catalog.cache.answers import Answers
 from catalog.cache.snapshot import Snapshot
-from catalog.table.session import is_connect
+from catalog.delta.session import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

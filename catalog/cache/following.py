@@ -10,9 +10,9 @@ from typing import Any
 from catalog.cache.answers import Answers
 from catalog.cache.expectation import Mismatches, mismatch
 from catalog.cache.snapshot import Snapshot
+from catalog.environment import Deadline
 from catalog.errors import GaveUp, InvalidInput
 from catalog.schema import Schema
-from catalog.waiting import Deadline
 
 # So often a reader who expects another schema polls and asks again, so many seconds apart.
 TRIES = 3

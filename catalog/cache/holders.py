@@ -8,9 +8,9 @@ from weakref import WeakSet
 
 from catalog.cache.cache import Cache
 from catalog.cache.following import check_timeout, check_version
+from catalog.environment import Deadline
 from catalog.errors import CacheBehind, CatalogError
 from catalog.schema import Schema
-from catalog.waiting import Deadline
 
 
 class Caches:

@@ -15,7 +15,6 @@ import pyarrow.compute
 from catalog.backfill.waiting import Trouble
 from catalog.cache.cache import Cache, Poll, Stopped
 from catalog.cache.courier import Courier
-from catalog.cache.datasource import DatasourceSchema
 from catalog.cache.expectation import Told, told_by
 from catalog.cache.keys import keys_of, texts_of
 from catalog.cache.loader import Loader
@@ -25,6 +24,7 @@ from catalog.cache.places import Found, PlaceName, Places
 from catalog.cache.resolver import Resolver, unreadable
 from catalog.errors import NotInSnapshot
 from catalog.evolution.merge import Policy
+from catalog.read.datasource_schema import DatasourceSchema
 from catalog.realtime.follower import Follower
 from catalog.schema import Schema
 

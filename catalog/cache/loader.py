@@ -9,11 +9,11 @@ from catalog.cache.fold import Folded, build, fold
 from catalog.cache.index import Index
 from catalog.cache.keys import KEY_COLUMNS
 from catalog.cache.snapshot import Position, Snapshot
+from catalog.delta.layout import BUCKETS_PROPERTY, bucket_of
+from catalog.delta.opening import check_restored
+from catalog.delta.store import Head, Store
 from catalog.errors import GaveUp
-from catalog.table.layout import BUCKETS_PROPERTY, bucket_of
-from catalog.table.location import literal
-from catalog.table.opening import check_restored
-from catalog.table.store import Head, Store
+from catalog.schema.names import literal
 
 log = logging.getLogger(__name__)
 

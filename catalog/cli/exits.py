@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from catalog.delta import failures
+from catalog.delta.runs import Status
 from catalog.errors import CatalogError, GaveUp, OutcomeUnknown, TaskBusy, TaskLost
-from catalog.table import failures
-from catalog.table.runs import Status
 
 
 class Exit(IntEnum):

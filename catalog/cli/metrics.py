@@ -13,7 +13,7 @@ from catalog.errors import InvalidInput
 from catalog.exposition import Gauge, check_exposition, write_gauges
 
 if TYPE_CHECKING:
-    from catalog.stats import Stats
+    from catalog.sql.stats import Stats
 
 _SUCCESS = "strata_run_last_success_timestamp_seconds"
 

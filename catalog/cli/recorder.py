@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from catalog.cli.exits import Exit, condition_of
-from catalog.table.runs import Run
+from catalog.delta.runs import Run
 
 if TYPE_CHECKING:
     from catalog.catalog import Catalog

@@ -34,9 +34,9 @@ from catalog.cli.output import Face, face
 from catalog.cli.recorder import Recorder
 from catalog.cli.showing import showing
 from catalog.config import Settings, user
+from catalog.delta.runs import Run
 from catalog.progress import Progress, Step
 from catalog.settings.known import FILE
-from catalog.table.runs import Run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

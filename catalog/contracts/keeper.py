@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from catalog.commit.changes import plain_clash
+from catalog.commit.claims import claimed, claims_on
+from catalog.commit.committer import Committed, Committer, Request, Settled
+from catalog.commit.rowset import RowSet
 from catalog.contracts.checking import Offence, offences_of
 from catalog.contracts.model import Contract
 from catalog.contracts.reading import (
@@ -15,11 +19,7 @@ from catalog.contracts.reading import (
 )
 from catalog.contracts.rows import write_terms
 from catalog.contracts.terms import Terms
-from catalog.operations.committing import Committed, Committer, Request, Settled
-from catalog.operations.reading import claimed, claims_on
-from catalog.operations.rowset import RowSet
-from catalog.table.changes import plain_clash
-from catalog.table.statements import Statement
+from catalog.delta.statements import Statement
 
 VERB = "contract"
 

@@ -10,12 +10,12 @@ from pyspark.sql import functions as F
 
 from catalog.contracts.checking import Group
 from catalog.contracts.terms import NO_TERMS, Terms
+from catalog.delta.layout import bucket_of
+from catalog.delta.store import Store
 from catalog.errors import UnknownSchema
 from catalog.schema import Schema
+from catalog.schema.names import literal
 from catalog.schema.stored import read_stored
-from catalog.table.layout import bucket_of
-from catalog.table.location import literal
-from catalog.table.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

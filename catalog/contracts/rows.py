@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from catalog.commit.changes import Change
+from catalog.commit.rowset import RowSet
 from catalog.contracts.limits import TableLimits
 from catalog.contracts.reading import DatasourceRow, read_datasources
 from catalog.contracts.terms import Terms
+from catalog.delta.store import Store
 from catalog.model import Kind
-from catalog.operations.rowset import RowSet
-from catalog.table.changes import Change
-from catalog.table.store import Store
 
 
 def write_terms(rows: RowSet, before: DatasourceRow, after: Terms) -> None:

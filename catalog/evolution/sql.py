@@ -18,7 +18,7 @@ from catalog.evolution.projection import (
     stored,
 )
 from catalog.schema.columns import type_text
-from catalog.table.location import identifier, literal
+from catalog.schema.names import identifier, literal
 
 
 def expressions(fields: Iterable[Field]) -> list[str]:

@@ -13,9 +13,9 @@ from pyarrow import parquet as pq
 from pyarrow.fs import FileSystem, FileType
 
 from catalog.errors import BrokenFile
+from catalog.files.formats import key_of
 from catalog.files.opening import Files, OpenFile, named
 from catalog.files.patterns import is_hidden
-from catalog.read.formats import key_of
 from catalog.schema.names import shown
 
 _CHUNK = 4 << 20

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
+from catalog.delta.failures import condition_of, first_line
 from catalog.errors import BrokenFile, InvalidSchema
 from catalog.files.footers import Footer
-from catalog.read.formats import escaped
+from catalog.files.formats import escaped
 from catalog.schema import Schema
-from catalog.table.failures import condition_of, first_line
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

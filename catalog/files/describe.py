@@ -14,10 +14,10 @@ import pyarrow as pa
 from catalog.errors import BrokenFile, InvalidSegment
 from catalog.files.deltalog import TableLog, is_table, read_log
 from catalog.files.footers import Footer, read_footer
+from catalog.files.formats import FORMATS, Place, place_of
 from catalog.files.opening import OpenFile
 from catalog.files.splitting import Describe, described_apart
 from catalog.model import Segment
-from catalog.read.formats import FORMATS, Place, place_of
 from catalog.schema import Schema
 
 if TYPE_CHECKING:

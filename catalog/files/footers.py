@@ -9,12 +9,12 @@ from itertools import pairwise
 import pyarrow as pa
 
 from catalog.errors import BrokenFile, InvalidSchema
+from catalog.files.formats import key_of
 from catalog.files.opening import OpenFile, named
 from catalog.files.orc import read_orc
 from catalog.files.parquet import read_parquet
 from catalog.files.patterns import is_hidden
 from catalog.files.sampled import read_csv, read_json_lines
-from catalog.read.formats import key_of
 from catalog.schema import Schema
 from catalog.schema.names import shown
 

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pyspark.errors import PySparkException
 
+from catalog.delta.failures import condition_of, first_line
+from catalog.delta.location import Location, is_relative
+from catalog.delta.opening import absolute
 from catalog.errors import InvalidInput, InvalidSegment
 from catalog.files.deltalog import TableLog
 from catalog.files.describe import segment_of
 from catalog.files.footers import Footer
+from catalog.files.formats import Place, address_of, authority_of, escaped, key_of, place_of
 from catalog.files.patterns import Pattern
 from catalog.model import Segment, from_micros
-from catalog.read.formats import Place, address_of, authority_of, escaped, key_of, place_of
-from catalog.table.failures import condition_of, first_line
-from catalog.table.location import Location, is_relative
-from catalog.table.opening import absolute
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

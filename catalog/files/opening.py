@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 
 from catalog.errors import BrokenFile
-from catalog.read.formats import key_of, same_storage
+from catalog.files.formats import key_of, same_storage
 from catalog.schema.names import shown
 
 # Opens the file at a path, to be read from any position; raises BrokenFile if it cannot. For a

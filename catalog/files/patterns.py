@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from catalog.errors import InvalidInput
-from catalog.read.formats import key_of
+from catalog.files.formats import key_of
 from catalog.schema.names import shown
 
 _PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*(?=/|$)|(?=/))")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
+from catalog.delta.failures import Failure, classify, first_line
 from catalog.errors import CatalogError, UnreadableFiles
 from catalog.files.footers import Footer
-from catalog.read.formats import Place
-from catalog.table.failures import Failure, classify, first_line
+from catalog.files.formats import Place
 
 log = logging.getLogger(__name__)
 

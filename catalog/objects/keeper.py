@@ -5,27 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from catalog.commit.changes import Change, plain_clash
+from catalog.commit.claims import Standing, claimed, standing_claims
+from catalog.commit.committer import Committed, Committer, Request, Settled
+from catalog.commit.operation_rows import OBJECT_BUCKET
+from catalog.commit.rowset import RowSet
 from catalog.contracts.rows import write_limits
-from catalog.objects.declared import Types
-from catalog.objects.limits import limits_of, tables_declared
-from catalog.objects.reading import Objects, all_objects, staged_objects
-from catalog.objects.schemas import check_schemas
-from catalog.objects.state import Locks, difference
-from catalog.objects.works import Outcome, Work
-from catalog.operations.committing import Committed, Committer, Request, Settled
-from catalog.operations.objects import (
+from catalog.delta.layout import bucket_of
+from catalog.delta.statements import DATASOURCE, Statement
+from catalog.objects.apply import (
     after,
     check_in_order,
     identity,
     in_order,
     write_objects,
 )
-from catalog.operations.reading import Standing, claimed, standing_claims
-from catalog.operations.rows import OBJECT_BUCKET
-from catalog.operations.rowset import RowSet
-from catalog.table.changes import Change, plain_clash
-from catalog.table.layout import bucket_of
-from catalog.table.statements import DATASOURCE, Statement
+from catalog.objects.declared import Types
+from catalog.objects.limits import limits_of, tables_declared
+from catalog.objects.reading import Objects, all_objects, staged_objects
+from catalog.objects.schemas import check_schemas
+from catalog.objects.state import Locks, difference
+from catalog.objects.works import Outcome, Work
 
 _OBJECT = "object"
 

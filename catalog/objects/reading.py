@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from catalog.commit.operation_rows import OBJECT_BUCKET, Action, OperationRow
+from catalog.delta.store import Store
 from catalog.model import from_micros
 from catalog.objects.changes import Changes, put_from
 from catalog.objects.model import Node, StoredObject
-from catalog.operations.rows import OBJECT_BUCKET, Action, OperationRow
-from catalog.table.location import literal
-from catalog.table.store import Store
+from catalog.schema.names import literal
 
 _COLUMNS = "key, revision, fingerprint, datasource, digest, payload"
 

@@ -18,8 +18,8 @@ from catalog.objects.contents import fields_from, problems
 from catalog.objects.declared import DECLARATION, Types
 from catalog.objects.fields import Field
 from catalog.objects.model import Node
+from catalog.objects.retention_rules import rule_of
 from catalog.objects.types import STATE, ObjectType, Rule
-from catalog.retention.rules import rule_of
 
 NAMES = "names"
 STATES = "states"

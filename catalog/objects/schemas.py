@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from catalog.named.keys import name_bucket, parts_of
+from catalog.delta.store import Store
+from catalog.names.keys import name_bucket, parts_of
 from catalog.objects.declared import REFERENCE, Types
 from catalog.objects.judging import violation
 from catalog.objects.limits import TABLE
 from catalog.objects.model import Named
 from catalog.objects.rules import Broken
-from catalog.table.location import literal
-from catalog.table.store import Store
+from catalog.schema.names import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,26 +6,26 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from catalog.contracts.rows import write_limits
-from catalog.errors import EpochNotNewer, EpochOrder, EpochRegression
-from catalog.objects.limits import changed_limits
-from catalog.objects.reading import all_objects, staged_objects
-from catalog.operations.committing import Committer, Request, Settled, named
-from catalog.operations.decision import Decision, check_complete, decided, decision_of
-from catalog.operations.net import net_segments
-from catalog.operations.objects import after, check_in_order, in_order, write_objects
-from catalog.operations.reading import (
+from catalog.commit.claims import (
     OperationView,
     operations_in,
     parts_of,
     stable_epoch,
     view_operation,
 )
-from catalog.operations.rows import EpochRow, OperationRow, OperationState, PartRow
-from catalog.operations.rowset import RowSet
+from catalog.commit.committer import Committer, Request, Settled, named
+from catalog.commit.operation_rows import EpochRow, OperationRow, OperationState, PartRow
+from catalog.commit.rowset import RowSet
+from catalog.contracts.rows import write_limits
+from catalog.delta.statements import Statement
+from catalog.delta.store import ADVANCE
+from catalog.errors import EpochNotNewer, EpochOrder, EpochRegression
+from catalog.objects.apply import after, check_in_order, in_order, write_objects
+from catalog.objects.limits import changed_limits
+from catalog.objects.reading import all_objects, staged_objects
+from catalog.operations.decision import Decision, check_complete, decided, decision_of
+from catalog.operations.net import net_segments
 from catalog.operations.tables import check_tables
-from catalog.table.statements import Statement
-from catalog.table.store import ADVANCE
 
 log = logging.getLogger(__name__)
 # From so many staged segments on, running a statement takes longer than planning it.

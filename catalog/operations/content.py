@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from catalog.commit.rows import DIGEST_SQL, entry_table
 from catalog.contracts.checking import Offence, offences_among
 from catalog.contracts.terms import Terms
+from catalog.delta.layout import bucket_of
+from catalog.delta.statements import Bounds, Partition
+from catalog.delta.store import Store
 from catalog.errors import InvalidInput
 from catalog.model import Caller, Kind, OnExisting, Segment, check_segment_id
 from catalog.objects.changes import Changes
-from catalog.publish.batch import batch_of, plan_group
-from catalog.publish.group import BULK
-from catalog.rows import DIGEST_SQL, entry_table
-from catalog.table.layout import bucket_of
-from catalog.table.statements import Bounds, Partition
-from catalog.table.store import Store
+from catalog.segments.batch import batch_of, plan_group
+from catalog.segments.group import BULK
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from catalog.publish.frame import FramePublisher
-    from catalog.publish.staged import StagedBatch
-    from catalog.waiting import Surroundings
+    from catalog.environment import Environment
+    from catalog.segments.frame import FramePublisher
+    from catalog.segments.staged import StagedBatch
 
 
 _BROUGHT = (Kind.SEGMENT, Kind.SCHEMA)
@@ -100,7 +100,7 @@ def listed_segments(
     caller: Caller,
     store: Store,
     buckets: int,
-    surroundings: Surroundings,
+    environment: Environment,
 ) -> Segments | None:
     """The segments of a list; none if it is empty."""
     batch = batch_of(segments, caller)
@@ -119,7 +119,7 @@ def listed_segments(
             plan.schemas,
             buckets,
             commit_id,
-            surroundings.clock(),
+            environment.clock(),
             digests=not bulk,
         )
         frame = store.session.createDataFrame(table)

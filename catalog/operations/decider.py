@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
+from catalog.commit.claims import OperationView, some_operations, view_operation
+from catalog.commit.committer import Committer, Request, Settled, named
+from catalog.commit.operation_rows import OperationRow, OperationState
+from catalog.commit.rowset import RowSet
+from catalog.delta.statements import Statement
 from catalog.errors import InvalidInput
-from catalog.operations.committing import Committer, Request, Settled, named
 from catalog.operations.decision import Decision, check_open, decided, decision_of
-from catalog.operations.reading import OperationView, some_operations, view_operation
-from catalog.operations.rows import OperationRow, OperationState
-from catalog.operations.rowset import RowSet
-from catalog.table.statements import Statement
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class Decider:
 
     def renew(self, operation: str, lease: timedelta | None, request: Request) -> OperationRow:
         """Begins the lease anew."""
-        now = self._committer.surroundings.clock()
+        now = self._committer.environment.clock()
 
         def change(view: OperationView) -> OperationRow:
             length = view.operation.lease if lease is None else lease
@@ -122,7 +122,7 @@ class Decider:
                 raise Settled(decision_of(view, repeated=True))
             if only_expired and (
                 row.state is not OperationState.OPEN
-                or row.lease_until > self._committer.surroundings.clock()
+                or row.lease_until > self._committer.environment.clock()
             ):
                 raise Settled(decision_of(view, repeated=True))
             check_open(row)

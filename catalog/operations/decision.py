@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from catalog.commit.claims import OperationView
+from catalog.commit.committer import Committed
+from catalog.commit.operation_rows import OperationRow, OperationState
 from catalog.errors import OperationDecided, PartsMissing
-from catalog.operations.committing import Committed
-from catalog.operations.reading import OperationView
-from catalog.operations.rows import OperationRow, OperationState
 
 
 @dataclass(frozen=True)

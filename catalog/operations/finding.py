@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from catalog.commit.claims import some_operations
+from catalog.commit.operation_rows import OperationRow
+from catalog.commit.rows import segment_bucket
 from catalog.contracts.reading import DATASOURCE_COLUMNS, DatasourceRow, datasource_rows
+from catalog.delta.layout import bucket_of
+from catalog.delta.statements import CONTRADICTS, DATASOURCE, bounds_clause
+from catalog.delta.store import Store
 from catalog.model import Kind
 from catalog.operations.content import Content
 from catalog.operations.locking import StagedClaim
 from catalog.operations.placing import Seen
-from catalog.operations.reading import some_operations
-from catalog.operations.rows import OperationRow
-from catalog.rows import segment_bucket
-from catalog.table.layout import bucket_of
-from catalog.table.location import literal
-from catalog.table.statements import CONTRADICTS, DATASOURCE, bounds_clause
-from catalog.table.store import Store
+from catalog.schema.names import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from catalog.operations.reading import Claim, claimed
-from catalog.operations.rows import ABSENT, AFTER, Action, OperationRow, OperationState
+from catalog.commit.claims import Claim, claimed
+from catalog.commit.operation_rows import ABSENT, AFTER, Action, OperationRow, OperationState
 
 
 @dataclass(frozen=True)

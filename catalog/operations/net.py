@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from catalog.commit.changes import Change
+from catalog.commit.operation_rows import ABSENT, AFTER, Action, OperationRow, PartRow
+from catalog.commit.rowset import RowSet, as_changes
+from catalog.delta.store import Store
 from catalog.model import micros
-from catalog.operations.rows import ABSENT, AFTER, Action, OperationRow, PartRow
-from catalog.operations.rowset import RowSet, as_changes
-from catalog.table.changes import Change
-from catalog.table.location import literal
-from catalog.table.store import Store
+from catalog.schema.names import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

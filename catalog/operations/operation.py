@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from catalog.commit.claims import Claim
 from catalog.model import Segment
 from catalog.objects.model import Object
 from catalog.operations.decision import Decision
-from catalog.operations.reading import Claim
 from catalog.operations.stager import StageResult
 from catalog.progress import Progress, silent
 

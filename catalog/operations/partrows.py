@@ -6,12 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from catalog.model import Kind
-from catalog.objects.changes import put_payload
-from catalog.operations.content import Content
-from catalog.operations.locking import Lock
-from catalog.operations.placing import Placed, Placement
-from catalog.operations.rows import (
+from catalog.commit.changes import Change
+from catalog.commit.operation_rows import (
     ABSENT,
     OBJECT_BUCKET,
     Action,
@@ -19,13 +15,17 @@ from catalog.operations.rows import (
     operation_bucket,
     part_key,
 )
-from catalog.operations.rowset import RowSet, as_changes
-from catalog.rows import ENTRY, segment_bucket
-from catalog.table.changes import Change
-from catalog.table.layout import bucket_of
-from catalog.table.location import literal
-from catalog.table.statements import not_among
-from catalog.table.store import Store
+from catalog.commit.rows import ENTRY, segment_bucket
+from catalog.commit.rowset import RowSet, as_changes
+from catalog.delta.layout import bucket_of
+from catalog.delta.statements import not_among
+from catalog.delta.store import Store
+from catalog.model import Kind
+from catalog.objects.changes import put_payload
+from catalog.operations.content import Content
+from catalog.operations.locking import Lock
+from catalog.operations.placing import Placed, Placement
+from catalog.schema.names import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from catalog.commit.claims import Claim, claimed
+from catalog.commit.operation_rows import ABSENT, AFTER, Action, OperationRow, OperationState
 from catalog.errors import PartConflict
 from catalog.model import OnExisting
-from catalog.operations.reading import Claim, claimed
-from catalog.operations.rows import ABSENT, AFTER, Action, OperationRow, OperationState
-from catalog.publish.batch import conflict
+from catalog.segments.batch import conflict
 
 
 @dataclass(frozen=True)

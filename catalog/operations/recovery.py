@@ -8,23 +8,21 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
-from catalog.errand import Errand
+from catalog.commit.claims import operations_in
+from catalog.commit.committer import Request
+from catalog.commit.operation_rows import OperationRow, OperationState
+from catalog.context import Errand
+from catalog.delta.statements import Statement
+from catalog.delta.store import MOST_NAMED, Store
 from catalog.errors import OperationDecided, UnknownOperation
 from catalog.model import micros
-from catalog.operations.committing import Request
 from catalog.operations.decider import Decider
 from catalog.operations.decision import Decision
-from catalog.operations.reading import operations_in
-from catalog.operations.rows import OperationRow, OperationState
 from catalog.progress import Step
-from catalog.table.location import literal
-from catalog.table.statements import Statement
-from catalog.table.store import MOST_NAMED, Store
+from catalog.schema.names import literal
 
 log = logging.getLogger(__name__)
 
-# How long it stays known what became of an operation.
-DEFAULT_KEEP = timedelta(days=30)
 # One statement removes the rows of so many operations.
 _BATCH = 500
 
@@ -69,7 +67,7 @@ class Recovery:
     def recover(self, keep: timedelta, dry_run: bool) -> RecoverReport:
         """Aborts what was abandoned, removes what is decided."""
         version = self._store.head().version
-        now = self._errand.surroundings.clock()
+        now = self._errand.environment.clock()
         opened = operations_in(self._store, version, [OperationState.OPEN])
         expired = [each for each in opened.values() if each.lease_until <= now]
         if dry_run:
@@ -85,10 +83,10 @@ class Recovery:
                 aborted.append(each)
             elif decision is None or decision.state != OperationState.OPEN:
                 decided.append(each.id)
-        self._errand.surroundings.at("recover.aborted")
+        self._errand.environment.at("recover.aborted")
         version = self._store.head().version
         swept = self._delete("sweep", self._to_sweep(version), "kind = 'staged'")
-        self._errand.surroundings.at("recover.swept")
+        self._errand.environment.at("recover.swept")
         version = self._store.head().version
         leftover = self._to_forget(version, keep)
         forgotten = self._delete("forget", leftover, "kind IN ('operation', 'part')")
@@ -120,7 +118,7 @@ class Recovery:
 
     def _to_forget(self, version: int, keep: timedelta) -> tuple[Leftover, ...]:
         """Operations that were decided long ago and have no staged rows any more."""
-        before = micros(self._errand.surroundings.clock() - keep)
+        before = micros(self._errand.environment.clock() - keep)
         pinned = self._store.pinned(version)
         rows = self._store.session.sql(
             "SELECT o.* FROM (SELECT operation, collect_set(commit_id) AS commits, "

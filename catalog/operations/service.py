@@ -9,23 +9,23 @@ from typing import Any, TypeVar
 from pyspark.sql import DataFrame
 
 from catalog.cache.holders import Caches
+from catalog.commit.claims import Claim, stable_epoch, view_operation
+from catalog.commit.committer import Committer, Request
+from catalog.commit.operation_rows import Action, OperationRow, OperationState
+from catalog.delta.queue import CommitQueue
+from catalog.delta.store import check_epoch
 from catalog.errors import InvalidInput, NothingPending
 from catalog.model import OnExisting, Segment, check_positive
 from catalog.objects.changes import changes_of
 from catalog.operations.applier import Advance, Applier
-from catalog.operations.committing import Committer, Request
 from catalog.operations.content import Content, checked_drops, framed_segments, listed_segments
 from catalog.operations.decider import Decider
 from catalog.operations.decision import Decision
 from catalog.operations.operation import Operation, OperationStatus
-from catalog.operations.reading import Claim, stable_epoch, view_operation
-from catalog.operations.rows import Action, OperationRow, OperationState
 from catalog.operations.stager import Stager, StageResult
 from catalog.progress import Progress
-from catalog.publish.frame import FramePublisher
-from catalog.table.location import literal
-from catalog.table.queue import CommitQueue
-from catalog.table.store import check_epoch
+from catalog.schema.names import literal
+from catalog.segments.frame import FramePublisher
 from catalog.words import chosen
 
 T = TypeVar("T")
@@ -71,12 +71,12 @@ class Operations:
         asking: Request,
     ) -> Operation:
         """Opens an operation, or joins the one that has this id."""
-        surroundings = self._committer.surroundings
+        environment = self._committer.environment
         if parts is not None:
             check_parts(parts)
-        now = surroundings.clock()
+        now = environment.clock()
         row = OperationRow(
-            id=surroundings.new_id() if id is None else check_id(id),
+            id=environment.new_id() if id is None else check_id(id),
             name=name,
             state=OperationState.OPEN,
             parts=parts,
@@ -136,7 +136,7 @@ class Operations:
                 caller,
                 self._store,
                 self._committer.buckets,
-                self._committer.surroundings,
+                self._committer.environment,
             )
             return stage(Content(segments, drops, changes, mode))
         with self._frames.described(publish, asking.deadline, progress, "stage") as batch:
@@ -227,7 +227,7 @@ class Operations:
         view = view_operation(self._store, operation)
         row = view.operation
         claims, total = ((), 0) if row.decided else self._claims(view.version, row)
-        now = self._committer.surroundings.clock()
+        now = self._committer.environment.clock()
         return OperationStatus(
             id=row.id,
             name=row.name,

@@ -6,15 +6,30 @@ import logging
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from catalog.commit.changes import staging_clash
+from catalog.commit.claims import OperationView, view_operation
+from catalog.commit.committer import Committer, Request, Settled
+from catalog.commit.operation_rows import (
+    ABSENT,
+    AFTER,
+    Action,
+    OperationRow,
+    OperationState,
+    part_key,
+)
+from catalog.commit.rows import segment_bucket
+from catalog.commit.rowset import RowSet
 from catalog.contracts.checking import Offence, refused_only, violation, warned
+from catalog.delta.layout import bucket_of
+from catalog.delta.statements import DATASOURCE, Statement
 from catalog.errors import InvalidInput, OperationDecided, PartConflict
 from catalog.model import Kind
+from catalog.objects.apply import after, changes_by_part, in_order
 from catalog.objects.changes import united
 from catalog.objects.declared import Types
 from catalog.objects.judging import check_part, completed_by
 from catalog.objects.reading import StagedObject, all_objects, staged_objects
 from catalog.objects.state import locks
-from catalog.operations.committing import Committer, Request, Settled
 from catalog.operations.content import Content
 from catalog.operations.finding import (
     FoundDatasources,
@@ -23,24 +38,9 @@ from catalog.operations.finding import (
     found_segments,
 )
 from catalog.operations.locking import Lock, StagedClaim, lock
-from catalog.operations.objects import after, changes_by_part, in_order
 from catalog.operations.partrows import PartRows
 from catalog.operations.placing import Placed, place
-from catalog.operations.reading import OperationView, view_operation
-from catalog.operations.rows import (
-    ABSENT,
-    AFTER,
-    Action,
-    OperationRow,
-    OperationState,
-    part_key,
-)
-from catalog.operations.rowset import RowSet
 from catalog.operations.tables import terms_to_come
-from catalog.rows import segment_bucket
-from catalog.table.changes import staging_clash
-from catalog.table.layout import bucket_of
-from catalog.table.statements import DATASOURCE, Statement
 
 log = logging.getLogger(__name__)
 

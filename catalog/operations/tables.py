@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from catalog.commit.operation_rows import Action, OperationRow, OperationState
+from catalog.commit.rowset import RowSet
 from catalog.contracts.checking import offences_of, refused_only, violation
 from catalog.contracts.limits import TableLimits
 from catalog.contracts.reading import group_segments, read_datasources, schemas_of
 from catalog.contracts.terms import NO_TERMS, Terms
+from catalog.delta.layout import bucket_of
+from catalog.delta.store import Store
 from catalog.model import Kind
+from catalog.objects.apply import after, in_order
 from catalog.objects.limits import changed_limits, limits_of
 from catalog.objects.model import Node
 from catalog.objects.reading import StagedObject, all_objects, staged_objects
 from catalog.objects.schemas import check_schemas
 from catalog.operations.locking import StagedClaim
-from catalog.operations.objects import after, in_order
-from catalog.operations.rows import Action, OperationRow, OperationState
-from catalog.operations.rowset import RowSet
-from catalog.table.layout import bucket_of
-from catalog.table.location import literal
-from catalog.table.store import Store
+from catalog.schema.names import literal
 
 
 def check_tables(

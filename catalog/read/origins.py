@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from catalog.errors import Unreadable
-from catalog.read.formats import Place, key_of
+from catalog.files.formats import Place, key_of
 from catalog.read.scans import Piece, Scan
-from catalog.table.location import identifier, literal
+from catalog.schema.names import identifier, literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

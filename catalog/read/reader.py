@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StructField, StructType
 
-from catalog.cache.datasource import DatasourceSchema
-from catalog.datasources import combine, combined_schemas
+from catalog.delta.layout import of_datasource
+from catalog.delta.store import Store
 from catalog.errors import InvalidInput, NotInSnapshot, Unreadable, WouldLose
 from catalog.evolution.merge import Policy, conflict_error
 from catalog.evolution.projection import Leeway, OnLoss, Refusal, fields_of, refusals, shape
 from catalog.evolution.sql import expressions
-from catalog.read.formats import escaped
+from catalog.files.formats import escaped
+from catalog.read.datasource_schema import DatasourceSchema
+from catalog.read.datasources import combine, combined_schemas
 from catalog.read.origins import file_column, with_ids
 from catalog.read.places import check_places
+from catalog.read.registry import Registry
 from catalog.read.scans import Piece, Scan, in_order_of, scans_of
 from catalog.read.selection import Where, select
-from catalog.registry import Registry
 from catalog.schema import Schema
 from catalog.schema.columns import type_text
-from catalog.table.layout import of_datasource
-from catalog.table.location import identifier
-from catalog.table.store import Store
+from catalog.schema.names import identifier
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

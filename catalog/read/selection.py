@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column
 
 from catalog.errors import InvalidInput, Unreadable
+from catalog.files.formats import place_of
 from catalog.model import micros
-from catalog.read.formats import place_of
 from catalog.read.scans import Piece
-from catalog.table import views
+from catalog.sql import views
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, overload
 
+from catalog.environment import Environment
 from catalog.errors import InvalidInput, SchemaConflict
 from catalog.evolution.merge import conflict_error, merged
 from catalog.model import check_segment_id
@@ -17,7 +18,6 @@ from catalog.realtime.announcement import LONGEST_TTL, Announced, Delta, Documen
 from catalog.realtime.board import Board, check_name
 from catalog.schema import Schema
 from catalog.schema.names import shown
-from catalog.waiting import Surroundings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,8 +40,8 @@ class Announcer:
         board: Board,
         writer: str,
         ttl: timedelta = timedelta(minutes=2),
-        clock: Callable[[], datetime] = Surroundings.clock,
-        new_id: Callable[[], str] = Surroundings.new_id,
+        clock: Callable[[], datetime] = Environment.clock,
+        new_id: Callable[[], str] = Environment.new_id,
         most_deltas: int = 100,
         takeover: bool = False,
     ) -> None:

@@ -16,10 +16,10 @@ from typing import Any, Protocol
 import pyarrow as pa
 from pyarrow import fs
 
+from catalog.delta.location import local_path
 from catalog.errors import InvalidInput, InvalidLocation
-from catalog.read.formats import same_storage
+from catalog.files.formats import same_storage
 from catalog.schema.names import shown
-from catalog.table.location import local_path
 
 SUFFIX = ".json"
 # The coarsest clock that storage stamps files with: two seconds on FAT, one on S3.

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
 
+from catalog.environment import Environment
 from catalog.errors import InvalidInput, InvalidSchema
 from catalog.evolution.merge import merged
 from catalog.realtime.announcement import Announced, Document, Gap, State, replay
 from catalog.realtime.board import Board, Watch
 from catalog.schema import Schema
-from catalog.waiting import Surroundings
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class Follower:
         self,
         board: Board,
         clock: Callable[[], float] = time.monotonic,
-        now: Callable[[], datetime] = Surroundings.clock,
+        now: Callable[[], datetime] = Environment.clock,
     ) -> None:
         """Args:
         board: where announcements are kept.

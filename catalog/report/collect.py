@@ -23,14 +23,14 @@ from catalog.report.model import (
     UnusedLine,
     WaitingLine,
 )
+from catalog.settings.known import default_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from catalog.catalog import Catalog
-    from catalog.stats import Stats
+    from catalog.sql.stats import Stats
 
-VERSIONS = 500
 LINES = 500
 _FINGERPRINTS = 20
 
@@ -38,7 +38,10 @@ Rows = list[dict[str, Any]]
 
 
 def collect(
-    catalog: Catalog, versions: int = VERSIONS, progress: Progress = silent, lines: int = LINES
+    catalog: Catalog,
+    versions: int = default_of("report.versions"),
+    progress: Progress = silent,
+    lines: int = LINES,
 ) -> Report:
     """The report of the newest version, with its growth over at most so many before it."""
     parts = ("figures", "growth", "schemas", "runs", "promises", "page")

@@ -11,16 +11,16 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
+from catalog.commit.rows import TIME
+from catalog.delta.failures import condition_of
+from catalog.delta.store import Store
 from catalog.errors import BrokenFile
 from catalog.files.copying import Copied, Copier
+from catalog.files.formats import FORMATS, escaped, place_of
 from catalog.model import Caller
-from catalog.read.formats import FORMATS, escaped, place_of
 from catalog.retention.archives import manifest_of, target_of
 from catalog.retention.search import Candidate
-from catalog.rows import TIME
 from catalog.schema.stored import read_stored
-from catalog.table.failures import condition_of
-from catalog.table.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

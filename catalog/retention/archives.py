@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 
+from catalog.delta.location import is_relative
 from catalog.errors import InvalidObject
 from catalog.objects.model import Node
-from catalog.table.location import is_relative
 
 DATASTORE, LINK = "datastore", "datastore_link"
 _ROLE = "archive"

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from catalog.retention.rules import Rule
+from catalog.objects.retention_rules import Rule
 
 
 class Why(StrEnum):

@@ -8,18 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from catalog.errand import Errand
+from catalog.commit.claims import claimed, claims_on
+from catalog.context import Errand
+from catalog.delta.failures import Failure, classify, first_line
 from catalog.errors import CatalogError, ClaimConflict, UnknownObject
 from catalog.model import DropResult, from_micros, micros
 from catalog.objects.model import StoredObject
 from catalog.objects.reading import of_type, stored_objects
-from catalog.operations.reading import claimed, claims_on
-from catalog.progress import Step
-from catalog.retention.archiver import Archiver
-from catalog.retention.archives import DATASTORE, LINK, archive_of
-from catalog.retention.plan import may_go
-from catalog.retention.report import RefusedRule, Retained, RetentionFailure, RetentionReport
-from catalog.retention.rules import (
+from catalog.objects.retention_rules import (
     RETENTION,
     TABLE,
     Action,
@@ -28,8 +24,12 @@ from catalog.retention.rules import (
     assigned,
     databases_of,
 )
+from catalog.progress import Step
+from catalog.retention.archiver import Archiver
+from catalog.retention.archives import DATASTORE, LINK, archive_of
+from catalog.retention.plan import may_go
+from catalog.retention.report import RefusedRule, Retained, RetentionFailure, RetentionReport
 from catalog.retention.search import Candidate, Due, Search, seen
-from catalog.table.failures import Failure, classify, first_line
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ class Retainer:
         began = time.monotonic()
         # Rules and segments of one version; what changes meanwhile is left to the next run.
         self._version = self._store.head().version
-        now = micros(self._errand.surroundings.clock())
+        now = micros(self._errand.environment.clock())
         objects = self._objects()
         assignment = assigned(objects, only)
         if only is not None:
@@ -195,7 +195,7 @@ class Retainer:
             if archiver is not None:
                 going = self._archive(archiver, self._unclaimed(page, tally), tally)
             self._remove(dict(seen(going)), tally)
-            self._errand.surroundings.at("retain.dropped")
+            self._errand.environment.at("retain.dropped")
             self._errand.progress(Step(f"retain segments of {name}", tally.tried, total))
 
     def _unclaimed(self, page: Sequence[Candidate], tally: _Tally) -> list[Candidate]:
@@ -214,13 +214,13 @@ class Retainer:
         """Those whose data is in the archive now, and listed there."""
         copied, problems = archiver.copy(page)
         tally.fail(problems)
-        self._errand.surroundings.at("retain.copied")
+        self._errand.environment.at("retain.copied")
         done = [each for each in page if each.id in copied]
         if done:
-            now = self._errand.surroundings.clock()
+            now = self._errand.environment.clock()
             archiver.add_to_manifest(done, copied, self._version, self._errand.caller, now)
         tally.archived += len(done)
-        self._errand.surroundings.at("retain.archived")
+        self._errand.environment.at("retain.archived")
         return done
 
     def _remove(self, going: dict[str, str], tally: _Tally) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from catalog.retention.rules import Rule
-from catalog.table.layout import bucket_of, of_datasource
-from catalog.table.location import literal
-from catalog.table.store import MOST_NAMED, Store
+from catalog.delta.layout import bucket_of, of_datasource
+from catalog.delta.store import MOST_NAMED, Store
+from catalog.objects.retention_rules import Rule
+from catalog.schema.names import literal
 
 # The moment from which age counts, as `Fact.at` has it; a number, as Python has no words for some.
 _AT = "unix_micros(coalesce(ends_at, published_at))"

@@ -1,4 +1,4 @@
-"""Column names as they are written in DDL, in paths and in messages."""
+"""Names and texts as they are written in SQL, in paths and in messages."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 
 _PARTS = re.compile(r"`(?:[^`]|``)*`|[^.]+")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SAFE = re.compile(r"[A-Za-z0-9_/=.:-]")
 
 
 def quote(name: str) -> str:
@@ -35,3 +36,17 @@ def shown(text: str, limit: int = 80) -> str:
     """The text as a message may print it: shortened, with unprintable characters escaped."""
     short = text if len(text) <= limit else text[: limit - 1] + "…"
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in short)
+
+
+def identifier(name: str) -> str:
+    """A name as one quoted SQL identifier."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def literal(text: str) -> str:
+    """A string literal in which every character that could mean something is escaped."""
+    return "'" + "".join(c if _SAFE.match(c) else _escaped(c) for c in text) + "'"
+
+
+def _escaped(char: str) -> str:
+    return f"\\u{ord(char):04x}" if ord(char) <= 0xFFFF else f"\\U{ord(char):08x}"

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from catalog.commit.changes import Change
+from catalog.commit.committer import Committed, Committer, Request, Settled
+from catalog.commit.rowset import RowSet
+from catalog.delta.statements import Statement
+from catalog.delta.store import Store
 from catalog.model import Kind, from_micros
-from catalog.operations.committing import Committed, Committer, Request, Settled
-from catalog.operations.rowset import RowSet
 from catalog.settings.known import FILE, known_setting
 from catalog.settings.resolving import Stored
-from catalog.table.changes import Change
-from catalog.table.statements import Statement
-from catalog.table.store import Store
 
 SETTING_BUCKET = 0
 

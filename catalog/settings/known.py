@@ -7,16 +7,10 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
-from catalog.backfill.backfiller import DEFAULT_BATCH
-from catalog.cleanup import DEFAULT_GRACE, DEFAULT_LIMIT
-from catalog.config import DEFAULT_DEADLINE
 from catalog.errors import InvalidSetting
-from catalog.maintain import DEFAULT_POLLER_LAG
-from catalog.operations.recovery import DEFAULT_KEEP
-from catalog.operations.rows import DEFAULT_LEASE
-from catalog.report.collect import VERSIONS
 from catalog.settings import sorts
 from catalog.settings.sorts import Sort
 
@@ -64,19 +58,19 @@ KNOWN = (
     Known(
         "deadline",
         sorts.SECONDS,
-        DEFAULT_DEADLINE,
+        120.0,
         "how long a call waits for others before it gives up",
     ),
     Known(
         "cleanup.grace",
         sorts.DURATION,
-        DEFAULT_GRACE,
+        timedelta(days=1),
         "how long a schema must have been unused to be retired, and retired to be purged",
     ),
     Known(
         "cleanup.limit",
         sorts.COUNT,
-        DEFAULT_LIMIT,
+        10_000,
         "how many schemas a clean-up retires, and purges, at most",
     ),
     Known(
@@ -88,21 +82,21 @@ KNOWN = (
     Known(
         "maintain.poller_lag",
         sorts.DURATION,
-        DEFAULT_POLLER_LAG,
+        timedelta(days=7),
         "how far behind a poller may be; less is not retained",
     ),
-    Known("backfill.batch", sorts.COUNT, DEFAULT_BATCH, "segments in one commit of a backfill"),
-    Known("publish_files.batch", sorts.COUNT, DEFAULT_BATCH, "files in one commit"),
+    Known("backfill.batch", sorts.COUNT, 10_000, "segments in one commit of a backfill"),
+    Known("publish_files.batch", sorts.COUNT, 10_000, "files in one commit"),
     Known(
         "recover.keep",
         sorts.DURATION,
-        DEFAULT_KEEP,
+        timedelta(days=30),
         "how long it stays known what became of an operation",
     ),
     Known(
         "operation.lease",
         sorts.DURATION,
-        DEFAULT_LEASE,
+        timedelta(hours=1),
         "how long the owner of an operation is waited for",
     ),
     Known(
@@ -111,11 +105,16 @@ KNOWN = (
         None,
         "how often the word poll looks; once and no more if it is not set",
     ),
-    Known("report.versions", sorts.COUNT, VERSIONS, "versions whose growth a report shows"),
+    Known("report.versions", sorts.COUNT, 500, "versions whose growth a report shows"),
     Known(FILE, sorts.TEXT, None, "the configuration file whose settings were taken over"),
 )
 BY_NAME = {known.name: known for known in KNOWN}
 FREE_HELP = "of an application's own"
+
+
+def default_of(name: str) -> Any:
+    """The default of a setting of ours."""
+    return BY_NAME[name].default
 
 
 def known_setting(name: Any) -> Known:

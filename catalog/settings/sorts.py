@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from catalog.durations import LONGEST, duration_text, parse_duration
 from catalog.secret import is_reference
+from catalog.settings.durations import LONGEST, duration_text, parse_duration
 
 LONGEST_TEXT = 4000
 

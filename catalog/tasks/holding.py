@@ -9,16 +9,16 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any
 
+from catalog.delta.queue import CommitQueue
+from catalog.delta.writer import RefusedByCheck
+from catalog.environment import Deadline, Environment
 from catalog.errors import CatalogError, TaskLost
 from catalog.model import Caller
 from catalog.progress import Step
-from catalog.table.queue import CommitQueue
-from catalog.table.tasks import BUSY, TaskTable
-from catalog.table.writer import RefusedByCheck
 from catalog.tasks import plan
 from catalog.tasks.kind import TaskKind, TaskStep
 from catalog.tasks.model import State, Task
-from catalog.waiting import Deadline, Surroundings
+from catalog.tasks.table import BUSY, TaskTable
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ class Holding:
         self,
         table: TaskTable,
         queue: CommitQueue,
-        surroundings: Surroundings,
+        environment: Environment,
         kind: TaskKind,
         task: Task,
         lease: timedelta,
@@ -43,7 +43,7 @@ class Holding:
     ) -> None:
         self._table = table
         self._queue = queue
-        self._surroundings = surroundings
+        self._environment = environment
         self._kind = kind
         self._lease = lease
         self._caller = caller
@@ -69,7 +69,7 @@ class Holding:
         def started() -> None:
             self._progress = (0, 0)
             if self.task.step != step.name or self.task.step_started_at is None:
-                self.task = plan.begin(self.task, step.name, steps, self._surroundings.clock())
+                self.task = plan.begin(self.task, step.name, steps, self._environment.clock())
 
         self._queue.alone(started, self._deadline())
 
@@ -117,13 +117,13 @@ class Holding:
         self.check()
         while self.task.state is State.RUNNING:
             seen = self.task
-            wanted = transition(seen, self._surroundings.clock())
+            wanted = transition(seen, self._environment.clock())
             figures = self._kind.figures(wanted.results)
             try:
                 written = self._table.write(point, wanted, seen, figures, self._caller, until)
             except RefusedByCheck as refusal:
                 self._learn(refusal)
-                until.wait(self._surroundings.pause(1), f"the row of task {seen.id}")
+                until.wait(self._environment.pause(1), f"the row of task {seen.id}")
                 continue
             if written is None:
                 raise self._lost_because(f"The row of task {seen.id} is gone.")

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from catalog.backfill.backfiller import DEFAULT_BATCH
-from catalog.preserve.restore import check_vacant
+from catalog.backups.restore import check_vacant
+from catalog.settings.known import default_of
 from catalog.tasks.kind import Arguments, Results, TaskKind, TaskStep, TaskWork, in_order
 
 
@@ -146,7 +146,7 @@ def _portion(arguments: Arguments, results: Results) -> int | None:
     limit: int | None = arguments.get("limit")
     if arguments.get("retry_quarantined"):
         return limit
-    portion: int = arguments.get("batch", DEFAULT_BATCH) * _BATCHES
+    portion: int = arguments.get("batch", default_of("backfill.batch")) * _BATCHES
     if limit is None:
         return portion
     looked_at: int = sum(result["looked_at"] for result in results.values())

@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from catalog.commit.rows import TIME
 from catalog.model import from_micros
-from catalog.rows import TIME
 from catalog.tasks.model import State, Task
 
 _COLUMNS: list[tuple[str, pa.DataType]] = [

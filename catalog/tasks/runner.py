@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from catalog.delta import failures
+from catalog.delta.queue import CommitQueue
+from catalog.delta.writer import RefusedByCheck
+from catalog.environment import Deadline, Environment
 from catalog.errors import CatalogError, TaskBusy, TaskLost, UnknownTask
 from catalog.model import Caller
 from catalog.progress import Progress, Step
-from catalog.table import failures
-from catalog.table.queue import CommitQueue
-from catalog.table.tasks import BUSY, SAME, TaskTable
-from catalog.table.writer import RefusedByCheck
 from catalog.tasks import plan
 from catalog.tasks.holding import Heart, Holding
 from catalog.tasks.kind import TaskKind, TaskStep, TaskWork, check_result
 from catalog.tasks.model import State, Task
-from catalog.waiting import Deadline, Surroundings
+from catalog.tasks.table import BUSY, SAME, TaskTable
 
 if TYPE_CHECKING:
     from catalog.catalog import Catalog
@@ -51,12 +51,12 @@ class Runner:
     def __init__(
         self,
         table: TaskTable,
-        surroundings: Surroundings,
+        environment: Environment,
         catalog_of: Callable[[str], Catalog],
     ) -> None:
         self._table = table
         self._queue = CommitQueue()
-        self._surroundings = surroundings
+        self._environment = environment
         self._catalog_of = catalog_of
 
     def close(self) -> None:
@@ -81,8 +81,8 @@ class Runner:
             return self._table.unfinished(kind.name, arguments)
 
         def make() -> Task:
-            now = self._surroundings.clock()
-            id = self._surroundings.new_id()
+            now = self._environment.clock()
+            id = self._environment.new_id()
             version = self._catalog_of(id).version
             return Task(
                 *(id, kind.name, arguments, asked.caller.actor, now, now),
@@ -105,14 +105,14 @@ class Runner:
     def _cancel(self, id: str, asked: Asked, until: Deadline) -> Task:
         while True:
             seen = self.get(id)
-            now = self._surroundings.clock()
+            now = self._environment.clock()
             wanted = plan.cancel(seen, asked.caller.actor, asked.caller.reason, now)
             if wanted is seen:
                 return seen
             written = self._written("task-cancel", wanted, seen, asked, until)
             if written is not None:
                 return written
-            until.wait(self._surroundings.pause(1), f"the owner of task {id}")
+            until.wait(self._environment.pause(1), f"the owner of task {id}")
 
     def _claimed(
         self,
@@ -123,25 +123,25 @@ class Runner:
         again: bool,
     ) -> Holding:
         until = asked.deadline()
-        owner = f"{socket.gethostname()}:{os.getpid()}:{self._surroundings.new_id()[:8]}"
+        owner = f"{socket.gethostname()}:{os.getpid()}:{self._environment.new_id()[:8]}"
 
         def claim() -> Task:
             self._table.prepare(until)
             while True:
                 seen = find()
-                self._surroundings.at("task.planned")
-                now = self._surroundings.clock()
+                self._environment.at("task.planned")
+                now = self._environment.clock()
                 wanted = plan.claim(seen or make(), owner, now, asked.lease, again)
                 written = self._written("task-claim", wanted, seen, asked, until)
                 if written is not None:
                     return written
-                until.wait(self._surroundings.pause(1), f"other tasks {kind.name}")
+                until.wait(self._environment.pause(1), f"other tasks {kind.name}")
 
         task = self._queue.alone(claim, until)
-        self._surroundings.at("task.claimed")
+        self._environment.at("task.claimed")
         log.info("Task %s (%s), attempt %d, is ours.", task.id, task.name, task.attempt)
         return Holding(
-            *(self._table, self._queue, self._surroundings, kind, task, asked.lease),
+            *(self._table, self._queue, self._environment, kind, task, asked.lease),
             Caller(asked.caller.actor, asked.caller.reason, task.id),
             asked.deadline,
         )
@@ -185,11 +185,11 @@ class Runner:
                         *(catalog, task.arguments, task.results, progress, holding.beat),
                         *(asked.caller.actor, asked.caller.reason, asked.seconds),
                     )
-                    self._surroundings.at("task.step.entered")
+                    self._environment.at("task.step.entered")
                     result = self._result(step, work, holding, asked.max_attempts)
-                    self._surroundings.at("task.step.returned")
+                    self._environment.at("task.step.returned")
                     holding.finish(step, result, catalog.version)
-                    self._surroundings.at("task.step.finished")
+                    self._environment.at("task.step.finished")
             except (KeyboardInterrupt, SystemExit):
                 self._release(holding)
                 raise

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from catalog.table.store import RESTORE_BACKUP, Store, commit_id_of, verb_of
-from catalog.table.views import complete, nulls
+from catalog.delta.layout import complete, nulls
+from catalog.delta.store import RESTORE_BACKUP, Store, commit_id_of, verb_of
 from catalog.verify.nearby import nearby
 from catalog.verify.rows import IDENTITY
 from catalog.verify.rules import CONTENT

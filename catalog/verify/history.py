@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from catalog.cache.loader import Loader
 from catalog.cache.snapshot import Position
-from catalog.table.store import Store
+from catalog.delta.store import Store
 from catalog.verify.report import Findings, Problem
 
 if TYPE_CHECKING:

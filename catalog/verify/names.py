@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from catalog.errors import CorruptSchema
-from catalog.named.keys import parts_of
-from catalog.named.model import Head, Version
+from catalog.names.keys import parts_of
+from catalog.names.model import Head, Version
 from catalog.verify.changes import Row, Step
 from catalog.verify.report import Findings, Problem
 

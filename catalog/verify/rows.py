@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from catalog.commit.rows import DIGEST_SQL
+from catalog.delta.layout import NAME_BUCKETS, OPERATION_BUCKETS, SCHEMA_BUCKETS
 from catalog.errors import InvalidSchema
-from catalog.rows import DIGEST_SQL
 from catalog.schema import Schema
-from catalog.table.layout import NAME_BUCKETS, OPERATION_BUCKETS, SCHEMA_BUCKETS
 from catalog.verify.report import Findings, Sort
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from catalog.contracts.limits import TableLimits, limits_document
 from catalog.contracts.terms import stored_limits
 from catalog.errors import InvalidObject
-from catalog.named.keys import parts_of
+from catalog.names.keys import parts_of
 from catalog.objects.declared import Types
 from catalog.objects.limits import limits_of
 from catalog.objects.model import Node

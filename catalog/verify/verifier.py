@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from catalog.delta.layout import complete
+from catalog.delta.store import Store
 from catalog.progress import Progress, Step, silent
-from catalog.table.store import Store
-from catalog.table.views import complete
 from catalog.verify import names, objects, operations
 from catalog.verify.changes import steps
 from catalog.verify.feed import Feed

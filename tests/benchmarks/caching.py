@@ -14,7 +14,7 @@ import pyarrow as pa
 from catalog import Catalog
 from catalog.cache.keys import keys_of
 from catalog.cache.snapshot import Snapshot
-from catalog.table.session import own_session
+from catalog.delta.session import own_session
 from tests.benchmarks import data
 from tests.benchmarks.ground import Ground
 from tests.benchmarks.measure import Timing, Work, interleave, ready

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from catalog import Catalog, Segment
-from catalog.table.session import own_session
+from catalog.delta.session import own_session
 from tests.benchmarks import data
 from tests.benchmarks.ground import Ground
 from tests.benchmarks.measure import Timing, Work, interleave, once, ready

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from catalog import Segment
-from catalog.table.failures import Failure, classify
+from catalog.delta.failures import Failure, classify
 from tests.benchmarks import data
 from tests.benchmarks.ground import Ground, TwoTables
 from tests.benchmarks.measure import Timing

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from catalog import Catalog
-from catalog.rows import ENTRY
-from catalog.table.session import own_session, tune, tuning
+from catalog.commit.rows import ENTRY
+from catalog.delta.session import own_session, tune, tuning
 from tests.benchmarks import data
 from tests.benchmarks.scale import Scale
 

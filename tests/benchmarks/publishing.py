@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from catalog import Catalog, Segment
-from catalog.rows import entry_table
+from catalog.commit.rows import entry_table
 from tests.benchmarks import data
 from tests.benchmarks.ground import Ground, PlainTable, TwoTables
 from tests.benchmarks.measure import Work, interleave

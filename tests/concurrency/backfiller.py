@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from catalog import Catalog, Settings
+from catalog.environment import Environment
 from catalog.files.opening import Files
-from catalog.waiting import Surroundings
 from tests import sessions
 
 
@@ -45,7 +45,7 @@ def main(location: str, reads: str, batch: int) -> None:
         spark,
         location,
         settings=Settings(open_file=NotedFiles(reads)),
-        surroundings=Surroundings(at=tell),
+        environment=Environment(at=tell),
     )
     catalog.backfill(batch=batch)
     spark.stop()

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from catalog import Catalog
-from catalog.waiting import Surroundings
+from catalog.environment import Environment
 
 ONE_IN = int(os.environ.get("STRATA_TEST_CONFLICTS", "0"))
 SEED = os.environ.get("STRATA_TEST_SEED", "1")
@@ -35,14 +35,14 @@ class Chance:
     def into(self, opening: Callable[..., Catalog]) -> Callable[..., Catalog]:
         """The same way to open a catalog, whose commits fail now and then."""
 
-        def open_one(*where: Any, surroundings: Surroundings | None = None, **more: Any) -> Catalog:
-            given = surroundings or Surroundings()
+        def open_one(*where: Any, environment: Environment | None = None, **more: Any) -> Catalog:
+            given = environment or Environment()
 
             def at(point: str) -> None:
                 given.at(point)
                 self._befall(point)
 
-            return opening(*where, surroundings=replace(given, at=at), **more)
+            return opening(*where, environment=replace(given, at=at), **more)
 
         return open_one
 

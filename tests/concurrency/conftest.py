@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from catalog import Catalog, Settings
-from catalog.waiting import Surroundings
+from catalog.environment import Environment
 from tests.concurrency.gates import Gate
 from tests.concurrency.processes import Process
 
@@ -17,8 +17,8 @@ from tests.concurrency.processes import Process
 def free(open_catalog: Callable[..., Catalog]) -> Callable[..., Catalog]:
     """Opens catalogs without the file lock."""
 
-    def open_one(surroundings: Surroundings | None = None) -> Catalog:
-        return open_catalog(settings=Settings(file_lock=False), surroundings=surroundings)
+    def open_one(environment: Environment | None = None) -> Catalog:
+        return open_catalog(settings=Settings(file_lock=False), environment=environment)
 
     return open_one
 

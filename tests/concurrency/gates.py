@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from catalog import Catalog
-from catalog.waiting import Surroundings
+from catalog.environment import Environment
 
 PATIENCE = 90.0
 
@@ -30,7 +30,7 @@ class Gate:
         self._reached = directory / f"{name}.reached"
         self._open = directory / f"{name}.open"
 
-    def inside(self, point: str) -> Surroundings:
+    def inside(self, point: str) -> Environment:
         reached, opened = str(self._reached), str(self._open)
 
         def wait(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -43,14 +43,14 @@ class Gate:
                 return frame
             return frame.coalesce(1).mapInArrow(wait, frame.schema)
 
-        return Surroundings(source=hold)
+        return Environment(source=hold)
 
-    def between(self, point: str) -> Surroundings:
+    def between(self, point: str) -> Environment:
         def hold(at: str) -> None:
             if at == point and not self._reached.exists():
                 _pass(self._reached, self._open)
 
-        return Surroundings(at=hold)
+        return Environment(at=hold)
 
     def await_reached(self) -> None:
         until(self._reached.exists)

@@ -18,8 +18,8 @@ from datetime import timedelta
 from typing import Any
 
 from catalog import Catalog, Object
+from catalog.environment import Environment
 from catalog.operations.operation import Operation
-from catalog.waiting import Surroundings
 from tests import sessions
 from tests.unit.builders import segment
 
@@ -78,7 +78,7 @@ def main(location: str, id: str, *steps: str) -> None:
 
     spark = sessions.start("local[1]", **sessions.SHORT_LIVED)
     spark.sparkContext.setLogLevel("OFF")
-    catalog = Catalog.open(spark, location, surroundings=Surroundings(at=at))
+    catalog = Catalog.open(spark, location, environment=Environment(at=at))
     say(ready=True)
     for step in given[: given.index("--stop")] if stop else given:
         take(catalog, id, step)

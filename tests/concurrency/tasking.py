@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from catalog import Catalog
+from catalog.environment import Environment
 from catalog.tasks.kind import TaskKind, TaskStep, TaskWork, in_order
-from catalog.waiting import Surroundings
 from tests import sessions
 from tests.unit.builders import segment
 
@@ -72,7 +72,7 @@ def main(location: str, file: str, point: str, times: str) -> None:
 
     spark = sessions.start("local[1]", **sessions.SHORT_LIVED)
     spark.sparkContext.setLogLevel("OFF")
-    catalog = Catalog.open(spark, location, surroundings=Surroundings(at=at))
+    catalog = Catalog.open(spark, location, environment=Environment(at=at))
     print(json.dumps({"ready": True}), flush=True)
     catalog.run_task(kind(Log(Path(file))), lease=LEASE)
     spark.stop()

@@ -6,8 +6,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog import Catalog
-from catalog.table.failures import Failure, classify
-from catalog.waiting import Surroundings
+from catalog.delta.failures import Failure, classify
+from catalog.environment import Environment
 from tests.concurrency.conflicts import Chance, conflict
 from tests.concurrency.gates import assert_promises
 from tests.unit.builders import segment
@@ -25,7 +25,7 @@ def test_commits_that_meet_conflicts_and_lose_answers_end_as_they_should(
     points: list[str] = []
     chance = Chance("often", one_in=2, seed="3")
     opening = chance.into(Catalog.open)
-    with opening(spark, location, surroundings=Surroundings(at=points.append)) as catalog:
+    with opening(spark, location, environment=Environment(at=points.append)) as catalog:
         made = [catalog.publish([segment(f"orders/{n}", f"c{n} INT")]) for n in range(8)]
         assert [(r.version, r.inserted) for r in made] == [(n + 1, 1) for n in range(8)]
         assert (chance.conflicts >= 5, chance.losses >= 1) == (True, True)

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog import Catalog, Contract, Segment
+from catalog.environment import Environment
 from catalog.errors import ClaimConflict, ContractViolation
-from catalog.waiting import Surroundings
 from tests.concurrency.gates import Gate, Side, assert_promises
 from tests.spark.files import parquet
 from tests.unit.builders import segment
@@ -28,7 +28,7 @@ def ids(catalog: Catalog, datasource: str) -> set[str]:
     return {row["segment_id"] for row in rows}
 
 
-def stopped(tmp_path: Path, where: str) -> tuple[Gate, Surroundings]:
+def stopped(tmp_path: Path, where: str) -> tuple[Gate, Environment]:
     """A publish that stops before its statement begins, or while its source is read."""
     gate = Gate(tmp_path)
     return gate, gate.between("publish.begins") if where == "before" else gate.inside("publish")
@@ -59,8 +59,8 @@ def test_a_publish_meets_the_contract_that_is_set_under_it(
     for datasource, where, given in cases:
         if datasource not in chosen:
             continue
-        gate, surroundings = stopped(tmp_path, where)
-        publisher = free(surroundings)
+        gate, environment = stopped(tmp_path, where)
+        publisher = free(environment)
         segments = given(f"{datasource}/1")
         publish = Side(lambda to=publisher, what=segments: to.publish(what))  # type: ignore[misc]
         gate.await_reached()
@@ -80,7 +80,7 @@ def test_a_publish_meets_the_contract_that_is_set_after_its_conflict(
     setter = free()
     first, second = Gate(tmp_path), Gate(tmp_path)
     publisher = free(
-        Surroundings(
+        Environment(
             source=first.inside("publish").source,
             at=second.between("publish.retry").at,
             pause=lambda attempt: 0.0,
@@ -228,7 +228,7 @@ def test_a_contract_whose_answer_is_lost_is_settled(free: Open) -> None:
             lost.append(point)
             raise ConnectionError("the answer is lost")
 
-    catalog = free(Surroundings(at=lose, pause=lambda attempt: 0.0))
+    catalog = free(Environment(at=lose, pause=lambda attempt: 0.0))
     done = catalog.set_contract("orders", STRICT)
     assert (lost, done.changed, done.before) == (["contract.answered"], True, None)
     assert catalog.contract("orders", as_of=done.version) == STRICT

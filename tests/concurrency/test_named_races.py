@@ -9,14 +9,14 @@ from datetime import timedelta
 import pytest
 
 from catalog import Catalog, Object, Schema, superior
+from catalog.environment import Environment
 from catalog.errors import IncompatibleSchema
-from catalog.waiting import Surroundings
 from tests.concurrency.gates import Gate, Side, assert_promises
 
 Open = Callable[..., Catalog]
 
 
-def stop(gate: Gate, where: str) -> Surroundings:
+def stop(gate: Gate, where: str) -> Environment:
     """Stops a registration after its plan, or inside its statement."""
     return gate.between("register.planned") if where == "between" else gate.inside("register")
 
@@ -106,7 +106,7 @@ def test_a_registration_whose_answer_is_lost_is_one_version(
             other.register("orders", "a INT, c INT", base=1)
             raise ConnectionError("the answer is lost")
 
-    catalog = free(replace(Surroundings(), at=lose, pause=lambda attempt: 0.0))
+    catalog = free(replace(Environment(), at=lose, pause=lambda attempt: 0.0))
     # The history does not show the commit at once, as if it came late: the next plan meets it.
     find, blind = catalog._store.find_commit, [True]
     monkeypatch.setattr(

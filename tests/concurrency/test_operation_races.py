@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from catalog import Catalog, Object
+from catalog.environment import Environment
 from catalog.errors import (
     ClaimConflict,
     EpochNotNewer,
@@ -18,7 +19,6 @@ from catalog.errors import (
     PartConflict,
 )
 from catalog.operations.operation import Operation
-from catalog.waiting import Surroundings
 from tests.concurrency.gates import Gate, Side, assert_promises
 from tests.unit.builders import segment
 
@@ -177,7 +177,7 @@ def test_a_recovery_and_the_owner_see_one_outcome(free: Open, gate: Gate, where:
     operation = staged(free(stop), "1")
     publish = Side(operation.publish)
     gate.await_reached()
-    later = free(Surroundings(clock=lambda: far))
+    later = free(Environment(clock=lambda: far))
     assert [each.id for each in later.recover().aborted] == [operation.id]
     gate.open()
     with pytest.raises(OperationDecided) as refusal:

@@ -12,6 +12,7 @@ import pytest
 
 from catalog import Catalog, Object, Schema
 from catalog.cache.cache import Cache
+from catalog.environment import Environment
 from catalog.errors import (
     ClaimConflict,
     EpochNotNewer,
@@ -21,7 +22,6 @@ from catalog.errors import (
     PartsMissing,
 )
 from catalog.operations.operation import Operation
-from catalog.waiting import Surroundings
 from tests.concurrency.gates import Side, assert_promises, until
 from tests.unit.builders import segment
 
@@ -213,7 +213,7 @@ def test_random_lives_of_operations_keep_every_promise(
 ) -> None:
     """The last three say how often, at least, operations got so far; the seed decides it."""
     ahead = datetime.now(UTC) + timedelta(days=1)
-    later = open_catalog(surroundings=Surroundings(clock=lambda: ahead))
+    later = open_catalog(environment=Environment(clock=lambda: ahead))
     life = Life(open_catalog(), later, seed)
     for number in range(steps):
         life.step()

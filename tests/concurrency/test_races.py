@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from catalog import Catalog, cleanup
+from catalog import Catalog
+from catalog.commit.rows import schema_bucket, segment_bucket
+from catalog.delta.layout import DEFAULT_SEGMENT_BUCKETS
+from catalog.environment import Environment
 from catalog.errors import SegmentConflict
-from catalog.rows import schema_bucket, segment_bucket
-from catalog.table.layout import DEFAULT_SEGMENT_BUCKETS
-from catalog.waiting import Surroundings
+from catalog.maintenance import cleanup
 from tests.concurrency.gates import Gate, Side, assert_promises
 from tests.unit.builders import segment
 
@@ -123,7 +124,7 @@ def test_a_purge_leaves_a_row_alone_that_was_retired_again_meanwhile(
     users.cleanup(grace=NOW)  # purges the retired copy: the schema is live again
     users.drop(["orders/1"])
     inside, between = retire_gate.inside("retire"), restore_gate.between("cleanup.retired")
-    quick = free(Surroundings(source=inside.source, at=between.at))
+    quick = free(Environment(source=inside.source, at=between.at))
     quick_cleanup = Side(lambda: quick.cleanup(grace=NOW))
     retire_gate.await_reached()
     users.publish([segment("orders/2", "a INT")])

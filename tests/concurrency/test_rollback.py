@@ -9,8 +9,8 @@ from datetime import timedelta
 import pytest
 
 from catalog import Catalog, Contract, Object
+from catalog.environment import Environment
 from catalog.errors import ClaimConflict
-from catalog.waiting import Surroundings
 from tests.concurrency.conflicts import conflict
 from tests.concurrency.gates import Gate, Side, assert_promises
 from tests.unit.builders import segment
@@ -104,7 +104,7 @@ def test_a_rollback_settles_conflicts_and_a_lost_answer(free: Open) -> None:
             met.append(point)
             raise ConnectionResetError("lost")
 
-    catalog = free(replace(Surroundings(), at=at, pause=lambda attempt: 0.0))
+    catalog = free(replace(Environment(), at=at, pause=lambda attempt: 0.0))
     then = ground(catalog)
     head = catalog.version
     report = catalog.rollback(then)

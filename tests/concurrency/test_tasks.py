@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from catalog import Catalog
+from catalog.delta.runs import DDL, RunLog
+from catalog.delta.session import own_session, tuning
+from catalog.environment import Deadline, Environment
 from catalog.errors import TaskBusy, TaskLost
 from catalog.progress import Step
-from catalog.table.runs import DDL, RunLog
-from catalog.table.session import own_session, tuning
 from catalog.tasks.kind import TaskKind, TaskStep, TaskWork, in_order
-from catalog.waiting import Deadline, Surroundings
 from tests.concurrency.gates import Gate, Side, assert_promises
 from tests.concurrency.processes import Process
 from tests.concurrency.tasking import STEPS, Log, kind
@@ -27,8 +27,8 @@ Work = Callable[[TaskWork], Mapping[str, Any]]
 HOUR = timedelta(hours=1)
 
 
-def clock(ahead: timedelta) -> Surroundings:
-    return Surroundings(clock=lambda: datetime.now(UTC) + ahead)
+def clock(ahead: timedelta) -> Environment:
+    return Environment(clock=lambda: datetime.now(UTC) + ahead)
 
 
 def own(run: Work, exclusive: str | None = None, *more: Work) -> TaskKind:
@@ -83,7 +83,7 @@ def test_a_task_whose_process_dies_is_taken_over_and_each_step_is_done_once(
     times: int,
     completed: tuple[str, ...] | None,
 ) -> None:
-    catalog = open_catalog(surroundings=clock(HOUR))
+    catalog = open_catalog(environment=clock(HOUR))
     file = tmp_path / "steps.log"
     log = Log(file)
     process = start("tasking", location, file, point, times)
@@ -123,7 +123,7 @@ def test_of_two_that_claim_at_once_one_gets_the_task(
     free: Open, gate: Gate, mine: int, others: int, key: str | None, says: str
 ) -> None:
     ahead, held = clock(HOUR), gate.inside("task-claim")
-    first = free(Surroundings(clock=ahead.clock, source=held.source))
+    first = free(Environment(clock=ahead.clock, source=held.source))
     second = free(ahead)
     with pytest.raises(Died):
         free().run_task(own(die), {"n": 0})  # is left, and its lease is over for the others
@@ -155,7 +155,7 @@ def test_of_two_that_claim_at_once_one_gets_the_task(
 
 
 def test_an_owner_that_wakes_up_can_write_no_more(open_catalog: Open) -> None:
-    sleeper, other = open_catalog(surroundings=clock(-HOUR)), open_catalog(actor="other")
+    sleeper, other = open_catalog(environment=clock(-HOUR)), open_catalog(actor="other")
     asleep, awake = threading.Event(), threading.Event()
     told: list[BaseException] = []
 
@@ -207,13 +207,13 @@ def test_two_that_bring_an_old_table_up_to_date_at_once_both_succeed(
     catalog = free()
     old_table(catalog)
 
-    def log(surroundings: Surroundings) -> RunLog:
+    def log(environment: Environment) -> RunLog:
         spark = catalog._spark
         return RunLog(
-            lambda: own_session(spark), catalog.location, None, surroundings, tuning(spark)
+            lambda: own_session(spark), catalog.location, None, environment, tuning(spark)
         )
 
-    first, second = log(gate.between("complete.altering")), log(Surroundings())
+    first, second = log(gate.between("complete.altering")), log(Environment())
     side = Side(lambda: first.complete(Deadline(60)))
     gate.await_reached()
     second.complete(Deadline(60))

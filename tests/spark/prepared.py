@@ -12,16 +12,16 @@ from pyspark.sql import SparkSession
 
 from catalog.contracts.model import Contract
 from catalog.contracts.terms import Terms
-from catalog.evolution.compatibility import Mode
-from catalog.named.model import Dropped, Head, Reason, Version
-from catalog.objects.model import Node, digest_of
-from catalog.table.layout import (
+from catalog.delta.layout import (
     COLUMNS,
     DEFAULT_SEGMENT_BUCKETS,
     NAME_BUCKETS,
     OPERATION_BUCKETS,
     bucket_of,
 )
+from catalog.evolution.compatibility import Mode
+from catalog.names.model import Dropped, Head, Reason, Version
+from catalog.objects.model import Node, digest_of
 
 Row = dict[str, Any]
 NOW = datetime.now(UTC).replace(microsecond=0)

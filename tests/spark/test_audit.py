@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from catalog import Catalog, Object, Settings
 from catalog.audit import roller
 from catalog.audit.roller import Gap
+from catalog.environment import Environment
 from catalog.errors import InvalidInput, ReadOnly, VersionNotFound
-from catalog.waiting import Surroundings
 from tests.concurrency.gates import Gate, Side, assert_promises
 from tests.spark.together import Together
 from tests.unit.builders import segment
@@ -175,7 +175,7 @@ def test_a_roll_that_is_stopped_anywhere_is_simply_run_again(
 
     # Before the first batch, after it, and between the roll and the vacuum.
     for _ in range(3):
-        fragile = open_catalog(surroundings=Surroundings(at=crash))
+        fragile = open_catalog(environment=Environment(at=crash))
         with pytest.raises(Crash):
             fragile.maintain(retain=NOW, cut_off_pollers=True)
     assert seen == ["roll.begins", "roll.batch", "maintain.rolled"]
@@ -200,7 +200,7 @@ def test_two_that_roll_at_once_keep_each_version_once(
     catalog.roll_audit()
     catalog.publish([segment("orders/2")])
     gate = Gate(tmp_path)
-    slow = open_catalog(settings=free, surroundings=gate.inside("roll"))
+    slow = open_catalog(settings=free, environment=gate.inside("roll"))
     side = Side(slow.roll_audit)
     gate.await_reached()
     catalog.publish([segment("orders/3")])

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog import Catalog
-from catalog.durations import duration_text
+from catalog.settings.durations import duration_text
 from catalog.settings.known import KNOWN
 from tests.sessions import ROOT
 from tests.unit.test_documents import anchors, command_lines, reads

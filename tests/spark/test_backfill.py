@@ -11,12 +11,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog import Catalog, Schema, Segment, Step
+from catalog.commit.rows import DIGEST_SQL, ENTRY, entry_table
+from catalog.delta.statements import CONTRADICTS
+from catalog.environment import Environment
 from catalog.errors import InvalidInput, InvalidSegment, NotInSnapshot, ReadOnly, SegmentConflict
 from catalog.model import micros
-from catalog.publish.batch import Known, contradicts
-from catalog.rows import DIGEST_SQL, ENTRY, entry_table
-from catalog.table.statements import CONTRADICTS
-from catalog.waiting import Surroundings
+from catalog.segments.batch import Known, contradicts
 from tests.concurrency.gates import assert_promises
 from tests.spark.files import broken, parquet
 
@@ -112,7 +112,7 @@ def test_what_does_not_say_its_schema_is_quarantined_and_tried_again_later(
     open_catalog: Open, tmp_path: Path
 ) -> None:
     now = [NOON]
-    catalog = open_catalog(surroundings=Surroundings(clock=lambda: now[0]))
+    catalog = open_catalog(environment=Environment(clock=lambda: now[0]))
     catalog.publish(
         [
             Segment("orders/good", location=parquet(tmp_path / "good.parquet")),

@@ -15,6 +15,9 @@ from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog import Catalog, Contract, Object, Step
+from catalog.delta.layout import LAYOUT
+from catalog.delta.runs import Run
+from catalog.environment import Environment
 from catalog.errors import (
     BackupNotFound,
     BrokenBackup,
@@ -25,9 +28,6 @@ from catalog.errors import (
     RestoreUnfinished,
     VersionNotFound,
 )
-from catalog.table.layout import LAYOUT
-from catalog.table.runs import Run
-from catalog.waiting import Surroundings
 from tests.concurrency.conflicts import conflict
 from tests.spark.operating import ready, refusal, staged
 from tests.unit.builders import segment
@@ -37,7 +37,7 @@ Open = Callable[..., Catalog]
 
 def filled(catalog: Catalog) -> None:
     """Something of every kind: live and retired schemas, objects, operations, an epoch, a run."""
-    now = catalog._surroundings.clock()
+    now = catalog._environment.clock()
     catalog.publish([segment(f"orders/{n}", f"a INT, b{n % 3} INT", n) for n in range(1, 7)])
     catalog.publish([segment("visits/1", "gone INT")])
     catalog.put([Object("db/x", {"n": 1}), Object("table/x/y", {}, links=["db/x"])])
@@ -206,12 +206,12 @@ class Stop(BaseException):
     """As if the process had been killed."""
 
 
-def stopping(point: str) -> Surroundings:
+def stopping(point: str) -> Environment:
     def at(reached: str) -> None:
         if reached == point:
             raise Stop(point)
 
-    return Surroundings(at=at, pause=lambda attempt: 0.0)
+    return Environment(at=at, pause=lambda attempt: 0.0)
 
 
 def await_true(holds: Callable[[], bool]) -> None:
@@ -221,14 +221,14 @@ def await_true(holds: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def meeting(point: str, other: Callable[[], object]) -> Surroundings:
+def meeting(point: str, other: Callable[[], object]) -> Environment:
     """Lets somebody else do something at a point."""
 
     def at(reached: str) -> None:
         if reached == point:
             other()
 
-    return Surroundings(at=at, pause=lambda attempt: 0.0)
+    return Environment(at=at, pause=lambda attempt: 0.0)
 
 
 @pytest.mark.stress
@@ -240,15 +240,15 @@ def test_a_restore_that_was_stopped_is_nobodys_catalog_until_it_is_run_again(
     catalog.put(Object("db/x", {}))
     path, older = str(tmp_path / "backup"), str(tmp_path / "older")
     with pytest.raises(Stop):
-        open_catalog(surroundings=stopping("backup.checked")).backup(path)
+        open_catalog(environment=stopping("backup.checked")).backup(path)
     with pytest.raises(BackupNotFound):
         Catalog.restore(spark, path, location + "2")
     # Two at once: whoever is second leaves what the first has completed, also if it is slow.
-    slow = open_catalog(surroundings=meeting("backup.copied", lambda: catalog.backup(path)))
+    slow = open_catalog(environment=meeting("backup.copied", lambda: catalog.backup(path)))
     assert slow.backup(path).repeated
     first = meeting("backup.checked", lambda: catalog.backup(older, version=1))
     with pytest.raises(PathOccupied, match="holds the backup of version 1"):
-        open_catalog(surroundings=first).backup(older)
+        open_catalog(environment=first).backup(older)
     cache = catalog.cache()
     remembered = cache.snapshot
     polling = catalog.cache(datasources=["source1", "source2"]).start(every=0.5)
@@ -256,7 +256,7 @@ def test_a_restore_that_was_stopped_is_nobodys_catalog_until_it_is_run_again(
 
     for point in ("restore-backup.created", "restore-backup.filled", "restore-backup.compared"):
         with pytest.raises(Stop):
-            Catalog.restore(spark, path, location, segment_buckets=3, surroundings=stopping(point))
+            Catalog.restore(spark, path, location, segment_buckets=3, environment=stopping(point))
         with pytest.raises(RestoreUnfinished, match="run it again"):
             open_catalog()
         # A poller keeps what it has.
@@ -338,8 +338,8 @@ def test_a_restore_settles_conflicts_and_lost_answers(
             met.append(point)
             raise ConnectionResetError("lost")
 
-    surroundings = Surroundings(at=at, pause=lambda attempt: 0.0)
-    assert Catalog.restore(spark, path, where, surroundings=surroundings).rows == expected.rows
+    environment = Environment(at=at, pause=lambda attempt: 0.0)
+    assert Catalog.restore(spark, path, where, environment=environment).rows == expected.rows
     assert len(met) == 2
     restored = Catalog.open(spark, where)
     assert_same_rows(restored, entries(catalog))

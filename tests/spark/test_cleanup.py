@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog import Catalog
-from catalog.waiting import Surroundings
+from catalog.environment import Environment
 from tests.unit.builders import segment
 
 NOW = timedelta(0)
@@ -47,7 +47,7 @@ def test_the_grace_counts_from_publication_and_from_retirement(
     open_catalog: Callable[..., Catalog],
 ) -> None:
     time = [datetime(2024, 1, 1, tzinfo=UTC)]
-    catalog = open_catalog(surroundings=Surroundings(clock=lambda: time[0]))
+    catalog = open_catalog(environment=Environment(clock=lambda: time[0]))
     catalog.publish([segment("orders/1")])
     catalog.drop(["orders/1"])
     grace = timedelta(days=1)

@@ -80,7 +80,7 @@ def test_a_file_is_taken_over_once_also_if_two_are_the_first(
 ) -> None:
     gate = Gate(tmp_path)
     free = Settings(file_lock=False)
-    one = open_catalog(settings=free, surroundings=gate.between("adopt.planned"))
+    one = open_catalog(settings=free, environment=gate.between("adopt.planned"))
     two = open_catalog(settings=free)
     side = Side(lambda: one.adopt_settings({"cleanup.limit": 5, "deadline": 60}, "/one.toml"))
     gate.await_reached()

@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 
 from catalog import Catalog, Contract, Segment
 from catalog.contracts.reading import KnownTerms
+from catalog.environment import Environment
 from catalog.errors import ClaimConflict, ContractViolation, InvalidInput, SegmentConflict
-from catalog.publish.group import BULK
-from catalog.waiting import Surroundings
+from catalog.segments.group import BULK
 from tests.spark.files import parquet
 from tests.spark.together import Together
 from tests.unit.builders import segment
@@ -133,7 +133,7 @@ def test_a_catalog_without_contracts_never_looks_for_any(
 ) -> None:
     monkeypatch.setattr(KnownTerms, "learn_within", _unexpected)
     points: list[str] = []
-    catalog = open_catalog(surroundings=Surroundings(at=points.append))
+    catalog = open_catalog(environment=Environment(at=points.append))
     catalog.publish([segment("orders/1")])
     catalog.publish([segment(f"orders/many {n}") for n in range(BULK)])
     catalog.publish(frame(spark, ("orders/2", FITS, 1)))

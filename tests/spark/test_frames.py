@@ -125,7 +125,7 @@ def test_an_empty_frame_is_no_change(spark: SparkSession, catalog: Catalog) -> N
 def test_a_frame_that_changes_meanwhile_is_read_once(
     spark: SparkSession, open_catalog: Callable[..., Catalog], tmp_path: object
 ) -> None:
-    from catalog.waiting import Surroundings
+    from catalog.environment import Environment
 
     source = f"{tmp_path}/source"
     frame_of(spark, 5).write.format("delta").save(source)
@@ -135,7 +135,7 @@ def test_a_frame_that_changes_meanwhile_is_read_once(
             late = frame_of(spark, 5, "'late STRING'", start=100)
             late.write.format("delta").mode("append").save(source)
 
-    catalog = open_catalog(surroundings=Surroundings(at=add_rows))
+    catalog = open_catalog(environment=Environment(at=add_rows))
     result = catalog.publish(spark.read.format("delta").load(source))
     assert (result.inserted, len(result.fingerprints)) == (5, 1)
     assert spark.read.format("delta").load(source).count() == 10

@@ -1,4 +1,4 @@
-"""Hostile surroundings: the application's cache and settings must not change what happens."""
+"""Hostile environment: the application's cache and settings must not change what happens."""
 
 from __future__ import annotations
 

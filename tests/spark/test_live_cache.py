@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from catalog import Catalog, Schema, Segment, Settings
+from catalog.environment import Environment
 from catalog.errors import InvalidInput, NotInSnapshot, Unreadable
 from catalog.files.opening import Files
-from catalog.waiting import Surroundings
 from tests.concurrency.gates import assert_promises
 from tests.spark.files import broken, parquet
 from tests.spark.operating import staged
@@ -53,9 +53,7 @@ def test_a_miss_is_answered_from_the_data_at_once_and_published_in_the_end(
             assert storing.wait(60)
         return frame
 
-    catalog = open_catalog(
-        settings=Settings(open_file=files), surroundings=Surroundings(source=hold)
-    )
+    catalog = open_catalog(settings=Settings(open_file=files), environment=Environment(source=hold))
     path = parquet(tmp_path / "x.parquet", "a INT, b STRING", rows=4)
     catalog.publish([Segment("orders/1", location=path), segment("orders/2", "a INT")])
     cache = catalog.cache(resolve=True)

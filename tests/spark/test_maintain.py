@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from catalog import Catalog, Settings, Step, maintain
+from catalog import Catalog, Settings, Step
 from catalog.errors import ReadOnly, RetentionTooShort, VersionNotFound
+from catalog.maintenance import maintain
 from tests.concurrency.gates import Gate, Side, assert_promises
 from tests.unit.builders import segment
 
@@ -104,7 +105,7 @@ def test_a_publish_under_way_survives_a_compaction(open_catalog: Open, tmp_path:
     free = Settings(file_lock=False)
     upkeep = open_catalog(settings=free)
     fill(upkeep)
-    publisher = open_catalog(settings=free, surroundings=gate.inside("publish"))
+    publisher = open_catalog(settings=free, environment=gate.inside("publish"))
     publish = Side(lambda: publisher.publish([segment("orders/25", "c0 INT")]))
     gate.await_reached()
     assert len(upkeep.maintain(vacuum=False).compacted) == 1

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog import Catalog, CatalogError, Object
+from catalog.environment import Environment
 from catalog.errors import (
     ClaimConflict,
     InvalidEpoch,
@@ -27,7 +28,6 @@ from catalog.errors import (
     UnknownOperation,
 )
 from catalog.operations.operation import Operation
-from catalog.waiting import Surroundings
 from tests.concurrency.gates import assert_promises
 from tests.spark.files import parquet
 from tests.spark.operating import (
@@ -199,9 +199,9 @@ def test_calls_are_repeated_without_harm_and_nothing_changes_what_is_decided(
     open_catalog: Open,
 ) -> None:
     time = [datetime(2024, 1, 1, tzinfo=UTC)]
-    surroundings = Surroundings(clock=lambda: time[0])
-    ann = open_catalog(actor="ann", surroundings=surroundings)
-    bob = open_catalog(actor="bob", surroundings=surroundings)
+    environment = Environment(clock=lambda: time[0])
+    ann = open_catalog(actor="ann", environment=environment)
+    bob = open_catalog(actor="bob", environment=environment)
     mine = ann.operation("load", parts=2, lease=HOUR, id="load-1")
     start = ann.version
     assert ann.operation("load", parts=2, id="load-1").id == "load-1"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from catalog import Catalog, errors
-from catalog.operations.rows import OperationState
+from catalog.commit.operation_rows import OperationState
 from tests.sessions import ROOT
 from tests.unit.test_documents import anchors, command_lines, reads
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from catalog import Catalog
 from catalog.objects.platform import LIFE, PLATFORM
-from catalog.table.platform_views import PLATFORM_VIEWS
+from catalog.sql.platform_views import PLATFORM_VIEWS
 from tests.concurrency.gates import assert_promises
 from tests.sessions import ROOT
 from tests.unit.objects.platform import BREAKS

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog import Catalog, CatalogError, Segment
+from catalog.environment import Environment
 from catalog.errors import (
     CommitFailed,
     DuplicateSegment,
@@ -22,8 +23,7 @@ from catalog.errors import (
     InvalidSegment,
     SegmentConflict,
 )
-from catalog.publish.group import BULK
-from catalog.waiting import Surroundings
+from catalog.segments.group import BULK
 from tests.spark.together import Together
 from tests.unit.builders import segment
 
@@ -307,7 +307,7 @@ def test_a_refusal_of_spark_says_that_nothing_was_written(
     def break_the_source(point: str, frame: Any) -> Any:
         return frame.drop("digest")
 
-    catalog = open_catalog(surroundings=Surroundings(source=break_the_source))
+    catalog = open_catalog(environment=Environment(source=break_the_source))
     with pytest.raises(CommitFailed, match="nothing was written"):
         catalog.publish([segment("orders/1")])
     assert catalog.version == 0

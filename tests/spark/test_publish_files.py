@@ -20,9 +20,9 @@ from catalog import Catalog, Segment, Settings, Step
 from catalog.errors import BrokenFile, InvalidInput, ReadOnly
 from catalog.files.describe import read_footers
 from catalog.files.footers import Footer
+from catalog.files.formats import Place
 from catalog.files.opening import Files
-from catalog.publish.files import FileProblem
-from catalog.read.formats import Place
+from catalog.files.publish import FileProblem
 from tests.spark.files import broken, parquet
 from tests.unit.builders import segment
 

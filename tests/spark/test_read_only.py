@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from catalog import Catalog, Contract, Object, Run
 from catalog.errors import ReadOnly
 from catalog.objects.platform import PLATFORM
-from catalog.table.platform_views import PLATFORM_VIEWS
-from catalog.table.views import VIEWS
+from catalog.sql.platform_views import PLATFORM_VIEWS
+from catalog.sql.views import VIEWS
 from catalog.tasks.kind import TaskKind, TaskStep, in_order
 from tests.spark.files import parquet
 from tests.spark.test_upgrade import LATER

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from catalog import Catalog, Object, Step
+from catalog.environment import Environment
 from catalog.errors import ClaimConflict, OperationDecided, UnknownOperation
-from catalog.waiting import Surroundings
 from tests.concurrency.gates import assert_promises
 from tests.spark.operating import ids, ready, refusal, revisions, staged
 from tests.unit.builders import segment
@@ -30,8 +30,8 @@ def test_what_was_left_is_aborted_what_is_decided_is_swept_and_later_forgotten(
     open_catalog: Open,
 ) -> None:
     time = [datetime(2024, 1, 1, tzinfo=UTC)]
-    surroundings = Surroundings(clock=lambda: time[0])
-    ann = open_catalog(actor="ann", surroundings=surroundings)
+    environment = Environment(clock=lambda: time[0])
+    ann = open_catalog(actor="ann", environment=environment)
     ann.publish([segment("orders/1")])
     left = ann.operation("left", parts=2, lease=HOUR, id="1-left")
     left.stage(0, drop=["orders/1"], put=Object("table/x"))
@@ -44,7 +44,7 @@ def test_what_was_left_is_aborted_what_is_decided_is_swept_and_later_forgotten(
     assert ann.recover(dry_run=True).aborted == ()
     time[0] += 2 * HOUR
 
-    bob = open_catalog(actor="bob", surroundings=surroundings)
+    bob = open_catalog(actor="bob", environment=environment)
     dry = bob.recover(dry_run=True)
     assert ([each.id for each in dry.aborted], dry.decided) == (["1-left"], ())
     assert (dry.swept, dry.forgotten) == (("4-done", "5-undone"), ())

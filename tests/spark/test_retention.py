@@ -15,18 +15,18 @@ from pyspark.sql import SparkSession
 
 from catalog import Catalog, Object, RetentionFailure, Segment
 from catalog.cli.job import run_job
+from catalog.environment import Environment
 from catalog.errors import InvalidInput, UnknownObject
 from catalog.model import micros
+from catalog.objects.retention_rules import Rule, Scope
 from catalog.retention.plan import Fact, plan
-from catalog.retention.rules import Rule, Scope
 from catalog.retention.search import Search
-from catalog.waiting import Surroundings
 from tests.spark.files import broken, parquet
 from tests.unit.builders import segment
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
-SURROUNDINGS = Surroundings(clock=lambda: NOW, pause=lambda attempt: 0.0)
+SURROUNDINGS = Environment(clock=lambda: NOW, pause=lambda attempt: 0.0)
 
 
 def rule(name: str, **body: Any) -> Object:
@@ -47,7 +47,7 @@ def ids(catalog: Catalog) -> list[str]:
 
 @pytest.fixture
 def catalog(open_catalog: Callable[..., Catalog]) -> Catalog:
-    return open_catalog(actor="tester", surroundings=SURROUNDINGS)
+    return open_catalog(actor="tester", environment=SURROUNDINGS)
 
 
 def test_segments_go_by_age_and_count_through_ordinary_drops(catalog: Catalog) -> None:
@@ -204,7 +204,7 @@ def test_archived_data_is_copied_listed_and_only_then_dropped(
             raise Killed
 
     catalog = open_catalog(
-        actor="tester", surroundings=Surroundings(clock=lambda: NOW, pause=lambda _: 0.0, at=at)
+        actor="tester", environment=Environment(clock=lambda: NOW, pause=lambda _: 0.0, at=at)
     )
     folder = f"parquet.`{lake / 'two'}`"
     catalog.publish(
@@ -337,7 +337,7 @@ def test_what_others_replaced_dropped_or_claimed_meanwhile_stays(
             other.operation("late", parts=1).stage(0, drop=["orders/3"])
 
     catalog = open_catalog(
-        surroundings=Surroundings(clock=lambda: NOW, pause=lambda _: 0.0, at=meanwhile)
+        environment=Environment(clock=lambda: NOW, pause=lambda _: 0.0, at=meanwhile)
     )
     report = catalog.retain()
     orders, plain = report.datasources

@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog import Catalog
+from catalog.objects.retention_rules import _FIELDS
 from catalog.retention.archiver import MANIFEST
-from catalog.retention.rules import _FIELDS
 from tests.sessions import ROOT
 from tests.unit.test_documents import anchors, command_lines, reads
 

@@ -17,7 +17,7 @@ from catalog import Catalog, Settings
 from catalog.cli import shell
 from catalog.cli.job import run_job
 from catalog.errors import InvalidInput, InvalidSegment
-from catalog.manifest import few_segments, read_manifest
+from catalog.segments.manifest import few_segments, read_manifest
 from tests.spark.files import broken, parquet
 from tests.unit.builders import segment
 
@@ -233,8 +233,8 @@ def test_an_interrupt_ends_with_130_and_is_recorded(
 
 def test_a_run_that_gave_up_ends_with_3(strata: Strata, manifest: str, catalog: Catalog) -> None:
     """Somebody else holds the lock of the table for longer than the run waits."""
-    from catalog.table.lock import TableLock
-    from catalog.waiting import Deadline
+    from catalog.delta.lock import TableLock
+    from catalog.environment import Deadline
 
     lock = TableLock.beside(Path(str(catalog.location)) / "entries")
     with lock.held(Deadline(5)):

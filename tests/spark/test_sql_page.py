@@ -12,15 +12,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog import Catalog, Contract, Segment
+from catalog.delta.runs import Run, Status
+from catalog.delta.session import own_session, release
+from catalog.environment import Environment
 from catalog.schema import Schema
-from catalog.table.audit_views import CHANGES
-from catalog.table.dictionary import RELATIONS, dictionary, entities, rewritten
-from catalog.table.functions import FUNCTIONS, create_functions
-from catalog.table.runs import Run, Status
-from catalog.table.session import own_session, release
-from catalog.table.views import VIEWS
+from catalog.sql.audit_views import CHANGES
+from catalog.sql.dictionary import RELATIONS, dictionary, entities, rewritten
+from catalog.sql.functions import FUNCTIONS, create_functions
+from catalog.sql.views import VIEWS
 from catalog.tasks.kind import TaskKind, TaskStep, TaskWork, in_order
-from catalog.waiting import Surroundings
 from tests.sessions import ROOT
 from tests.spark import prepared
 
@@ -62,8 +62,8 @@ def order(name: str, ddl: str, rows: int, day: int, size: int, file: str = "") -
 def fill(spark: SparkSession, location: str) -> Catalog:
     """Seven versions, most of a month ago and the last ones of this week, and operations."""
     moment = [NOW - timedelta(days=30)]
-    surroundings = Surroundings(clock=lambda: moment[0])
-    catalog = Catalog.open(spark, location, actor="ann", surroundings=surroundings)
+    environment = Environment(clock=lambda: moment[0])
+    catalog = Catalog.open(spark, location, actor="ann", environment=environment)
     catalog.publish(
         [
             order("2024-01-01", ORDER, 1000, 1, 40_000),
@@ -84,7 +84,7 @@ def fill(spark: SparkSession, location: str) -> Catalog:
     catalog.cleanup(grace=timedelta(0), reason="tidy")  # retires the schema of legacy/2
     moment[0] = NOW - timedelta(days=2)
     with Catalog.open(
-        spark, location, actor="nightly-load", run_id="run-1", surroundings=surroundings
+        spark, location, actor="nightly-load", run_id="run-1", environment=environment
     ) as nightly:
         nightly.publish(
             [

@@ -14,6 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog import Catalog, Segment, Step
+from catalog.delta.runs import DDL, Run
+from catalog.delta.task_view import TASKS_VIEW
 from catalog.errors import (
     InvalidInput,
     PathOccupied,
@@ -24,8 +26,6 @@ from catalog.errors import (
     UnknownSchema,
     UnknownTask,
 )
-from catalog.table.runs import DDL, Run
-from catalog.table.task_views import TASKS_VIEW
 from catalog.tasks.kind import TaskKind, TaskStep, TaskWork, in_order
 from catalog.tasks.kinds import TASKS
 from tests.concurrency.gates import assert_promises

@@ -10,11 +10,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog import Catalog
+from catalog.delta.layout import ENTRY_COLUMNS, LAYOUT, ColumnSpec, Layout, Step
 from catalog.errors import LayoutTooNew, ReadOnly, UpgradeNeeded
-from catalog.table.audit_views import CHANGES
-from catalog.table.layout import ENTRY_COLUMNS, LAYOUT, ColumnSpec, Layout, Step
-from catalog.table.platform_views import PLATFORM_VIEWS
-from catalog.table.views import VIEWS
+from catalog.sql.audit_views import CHANGES
+from catalog.sql.platform_views import PLATFORM_VIEWS
+from catalog.sql.views import VIEWS
 from tests.spark.prepared import operation, part, stable, staged, stored, write
 from tests.unit.builders import segment
 

@@ -12,12 +12,12 @@ from chispa import assert_df_equality
 from pyspark.sql import Row, SparkSession
 
 from catalog import Catalog
+from catalog.delta.task_view import TASKS_VIEW
 from catalog.errors import InvalidInput, VersionNotFound
 from catalog.schema import Schema
-from catalog.table.audit_views import CHANGES
-from catalog.table.segment_views import SEGMENT_VIEWS
-from catalog.table.task_views import TASKS_VIEW
-from catalog.table.views import VIEWS
+from catalog.sql.audit_views import CHANGES
+from catalog.sql.segment_views import SEGMENT_VIEWS
+from catalog.sql.views import VIEWS
 from tests.sessions import ROOT
 from tests.spark.prepared import NOW, operation, part, stable, staged, stored, write
 from tests.unit.builders import segment

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from catalog.model import Caller, Segment
-from catalog.publish.batch import Batch, batch_of
+from catalog.segments.batch import Batch, batch_of
 
 
 def segment(

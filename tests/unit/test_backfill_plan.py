@@ -27,12 +27,12 @@ from catalog.backfill.waiting import (
 from catalog.contracts.checking import offences_among, violation
 from catalog.contracts.model import Contract
 from catalog.contracts.terms import Terms
+from catalog.environment import Environment
 from catalog.errors import CommitFailed, FingerprintCollision, GaveUp
 from catalog.files.footers import Footer
 from catalog.model import Segment, micros
 from catalog.progress import Step
 from catalog.schema import Schema
-from catalog.waiting import Surroundings
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 A, B = Schema.of("a INT"), Schema.of("b INT")
@@ -283,9 +283,9 @@ def run(
     batch: int = 100,
     steps: list[Step] | None = None,
 ) -> BackfillReport:
-    surroundings = Surroundings(clock=lambda: NOON)
+    environment = Environment(clock=lambda: NOON)
     errand: Any = SimpleNamespace(
-        surroundings=surroundings, caller=None, progress=([] if steps is None else steps).append
+        environment=environment, caller=None, progress=([] if steps is None else steps).append
     )
     pages: Any = Pages(*NAMES)
     backfiller = Backfiller(errand, lambda some, caller: table.commit(some), pages, describe, None)

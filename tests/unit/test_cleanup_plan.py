@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from catalog.cleanup import BATCH, FEW, Candidate, Change, CleanupPlan, batches, plan_cleanup
+from catalog.maintenance.cleanup import (
+    BATCH,
+    FEW,
+    Candidate,
+    Change,
+    CleanupPlan,
+    batches,
+    plan_cleanup,
+)
 
 CUTOFF = 1_000_000
 AGES = {"older": CUTOFF - 1, "just": CUTOFF, "younger": CUTOFF + 1}

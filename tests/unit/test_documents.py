@@ -24,10 +24,10 @@ from catalog.cli.commands import BY_NAME, COMMANDS
 from catalog.cli.exits import Exit
 from catalog.cli.output import JsonFace
 from catalog.cli.parsers import job_parser, shell_parser
+from catalog.delta.runs import COLUMNS, Status
 from catalog.errors import InvalidInput
 from catalog.evolution.compatibility import RULES, Change, Mode
-from catalog.stats import Stats
-from catalog.table.runs import COLUMNS, Status
+from catalog.sql.stats import Stats
 
 ROOT = Path(__file__).parents[2]
 SHELL, JOBS, STORAGE, SCHEMAS = DOCS = tuple(

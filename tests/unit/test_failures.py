@@ -14,7 +14,7 @@ from pyspark.errors.exceptions.connect import (
     SparkRuntimeException,
 )
 
-from catalog.table.failures import (
+from catalog.delta.failures import (
     Failure,
     classify,
     condition_of,

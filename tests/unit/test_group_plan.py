@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from catalog.commit.rows import schema_bucket, segment_bucket
 from catalog.errors import DuplicateSegment, FingerprintCollision, InvalidInput, SegmentConflict
 from catalog.model import Caller, Segment
-from catalog.publish.batch import Known, batch_of, conflict, plan_group
-from catalog.rows import schema_bucket, segment_bucket
 from catalog.schema import Schema
+from catalog.segments.batch import Known, batch_of, conflict, plan_group
 from tests.unit.builders import batch, segment
 
 

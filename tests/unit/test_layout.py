@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from catalog.rows import CHANGE_ENTRY, ENTRY
-from catalog.table.layout import (
+from catalog.commit.rows import CHANGE_ENTRY, ENTRY
+from catalog.delta.layout import (
     BUCKETS_PROPERTY,
     COLUMNS,
     ENTRY_COLUMNS,

@@ -13,6 +13,7 @@ from catalog.errors import InvalidSegment
 from catalog.files.deltalog import Part, TableLog
 from catalog.files.describe import ReadFooters, segments_of, slices
 from catalog.files.footers import Footer
+from catalog.files.formats import Place, address_of, authority_of
 from catalog.files.listing import (
     KnownFile,
     ListedFile,
@@ -24,7 +25,6 @@ from catalog.files.listing import (
 from catalog.files.opening import Files
 from catalog.files.patterns import Pattern
 from catalog.model import Segment, micros
-from catalog.read.formats import Place, address_of, authority_of
 from catalog.schema import Schema
 
 PATTERN = Pattern.parse("/data/orders/**/*.parquet")

@@ -13,8 +13,8 @@ from catalog.backfill.storing import Storer
 from catalog.backfill.waiting import Completion
 from catalog.cache.live import Beside, LiveCache
 from catalog.cache.snapshot import Snapshot
+from catalog.delta.store import Head
 from catalog.errors import CommitFailed, Unreadable
-from catalog.table.store import Head
 from tests.unit.test_places import snapshot
 from tests.unit.test_resolver import FOUND, Ground
 

@@ -15,17 +15,17 @@ from pathlib import Path
 import pytest
 
 import catalog
+from catalog.delta.location import local_path
+from catalog.delta.lock import TableLock
+from catalog.environment import Deadline
 from catalog.errors import GaveUp
-from catalog.table.location import local_path
-from catalog.table.lock import TableLock
-from catalog.waiting import Deadline
 
 PATIENCE = 60
 HOLD = """
 import sys
 from pathlib import Path
-from catalog.table.lock import TableLock
-from catalog.waiting import Deadline
+from catalog.delta.lock import TableLock
+from catalog.environment import Deadline
 with TableLock.beside(Path(sys.argv[1])).held(Deadline(60)):
     print("held", flush=True)
     sys.stdin.read()

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from catalog.errors import InvalidInput, RetentionTooShort
-from catalog.maintain import (
+from catalog.maintenance.maintain import (
     Filled,
     check_retention,
     interval_sql,

@@ -27,13 +27,13 @@ from catalog.cache.places import Backfilled, Found, PlaceName, Places
 from catalog.cache.quarantine import Quarantine
 from catalog.cache.resolver import Resolver
 from catalog.cache.snapshot import Position, Snapshot
+from catalog.delta.store import Head
 from catalog.errors import GaveUp
 from catalog.files.footers import Footer
+from catalog.files.formats import Place
 from catalog.model import Segment
-from catalog.read.formats import Place
 from catalog.realtime.announcement import Announced
 from catalog.schema import Schema
-from catalog.table.store import Head
 from tests.unit.schedule import Schedule
 
 IDS = ("orders/1", "orders/2", "clicks/1")

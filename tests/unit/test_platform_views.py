@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from catalog.delta.view import View
 from catalog.objects.declared import Types
 from catalog.objects.fields import (
     Field,
@@ -19,8 +20,7 @@ from catalog.objects.fields import (
     whole,
 )
 from catalog.objects.platform import PLATFORM
-from catalog.table.platform_views import PLATFORM_VIEWS, sql_type, view_of
-from catalog.table.view import View
+from catalog.sql.platform_views import PLATFORM_VIEWS, sql_type, view_of
 
 
 @pytest.mark.parametrize(

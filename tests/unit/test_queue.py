@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from catalog.delta.queue import CommitQueue, Request
+from catalog.environment import Deadline
 from catalog.errors import CommitFailed, GaveUp
-from catalog.table.queue import CommitQueue, Request
-from catalog.waiting import Deadline
 
 PATIENCE = 30
 

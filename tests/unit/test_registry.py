@@ -12,7 +12,7 @@ import pytest
 
 from catalog import Schema
 from catalog.errors import CorruptSchema, LoadInterrupted, UnknownSchema
-from catalog.registry import Registry
+from catalog.read.registry import Registry
 
 A, B, C = (Schema.of(f"{name} INT") for name in "abc")
 PAYLOADS = {each.fingerprint: each.payload for each in (A, B, C)}

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from catalog.described import INVALID, STAGED, STAGED_DDL, Describe
-from catalog.errors import InvalidInput
-from catalog.model import Kind, Segment
-from catalog.rows import (
+from catalog.commit.rows import (
     entry_table,
     key_table,
     schema_bucket,
     segment_bucket,
 )
+from catalog.delta.layout import bucket_of
+from catalog.errors import InvalidInput
+from catalog.model import Kind, Segment
 from catalog.schema import Schema
-from catalog.table.layout import bucket_of
+from catalog.segments.described import INVALID, STAGED, STAGED_DDL, Describe
 from tests.unit.builders import batch, segment
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)

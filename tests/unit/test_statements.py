@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog.errors import InvalidLocation
-from catalog.table.changes import change_rows, plain_clash, staging_clash
-from catalog.table.layout import COLUMNS, ENTRY_COLUMNS
-from catalog.table.location import Location, identifier, literal, local_path
-from catalog.table.statements import (
+from catalog.commit.changes import change_rows, plain_clash, staging_clash
+from catalog.delta.layout import COLUMNS, ENTRY_COLUMNS
+from catalog.delta.location import Location, local_path
+from catalog.delta.statements import (
     CONTRADICTS,
     Claims,
     Refuse,
@@ -29,6 +28,8 @@ from catalog.table.statements import (
     retire_keys,
     with_claims,
 )
+from catalog.errors import InvalidLocation
+from catalog.schema.names import identifier, literal
 
 anything = st.text(st.characters(exclude_categories=()))
 PARTITIONS = {("segment", 10), ("segment", 2), ("schema", 3)}

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from catalog import waiting
+from catalog import environment as waiting
+from catalog.environment import Deadline, Environment, Together
 from catalog.errors import GaveUp, InvalidInput
-from catalog.waiting import Deadline, Surroundings, Together
 
 
 class Clock:
@@ -111,7 +111,7 @@ def test_what_callers_together_are_forgiven_counts_for_none_of_them(clock: Clock
 
 
 def test_pauses_are_random_and_end_at_two_seconds() -> None:
-    pause = Surroundings().pause
+    pause = Environment().pause
     for attempt in (0, 1, 5, 5000):
         ceiling = min(2.0, 0.1 * 2.0 ** min(attempt, 10))
         pauses: list[Any] = [pause(attempt) for _ in range(200)]

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from catalog import waiting
+from catalog import environment as waiting
 from catalog.cache.broadcast import Handle
 from catalog.cache.cache import Cache
 from catalog.cache.expectation import Mismatches, MismatchFigures
@@ -25,6 +25,7 @@ from catalog.cache.live import Beside, LiveCache
 from catalog.cache.metrics import CacheMetrics
 from catalog.cache.places import Places
 from catalog.cache.snapshot import Position, Snapshot
+from catalog.delta.store import Head
 from catalog.errors import (
     CacheBehind,
     CatalogError,
@@ -38,7 +39,6 @@ from catalog.errors import (
 from catalog.realtime.announcement import Announced
 from catalog.realtime.follower import Counters
 from catalog.schema import Schema
-from catalog.table.store import Head
 from tests.unit.test_resolver import Ground
 from tests.unit.test_waiting import Clock
 

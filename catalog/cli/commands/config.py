@@ -10,7 +10,7 @@ from typing import Any
 from catalog.cli.answer import Answer, Table
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.commands.writing import add_why
-from catalog.durations import duration_text
+from catalog.settings.durations import duration_text
 from catalog.settings.keeper import SettingResult
 from catalog.settings.known import known_setting
 from catalog.settings.resolving import Layers, Setting

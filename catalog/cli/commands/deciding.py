@@ -11,7 +11,7 @@ from catalog.cli.commands.operating import named
 from catalog.cli.commands.writing import add_why
 from catalog.cli.named import HELP, operation_named
 from catalog.cli.options import duration, positive
-from catalog.operations.rows import OperationState
+from catalog.commit.operation_rows import OperationState
 
 if TYPE_CHECKING:
     from catalog.catalog import Catalog

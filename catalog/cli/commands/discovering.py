@@ -5,15 +5,15 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 
-from catalog.backfill.backfiller import DEFAULT_BATCH
 from catalog.backfill.report import BackfillReport
 from catalog.cli.answer import Answer, Table, cut
 from catalog.cli.as_task import add_as_task, is_task, run_as_task
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.commands.writing import add_why
 from catalog.cli.options import LIMIT, positive
-from catalog.publish.files import FilesReport
-from catalog.read.formats import FORMATS
+from catalog.files.formats import FORMATS
+from catalog.files.publish import FilesReport
+from catalog.settings.known import default_of
 
 # So many are listed of those that go into quarantine in one run; all of them are counted.
 LISTED = 1000
@@ -24,7 +24,7 @@ def _add_batch(parser: ArgumentParser, what: str, setting: str) -> None:
         "--batch",
         type=positive,
         help=f"how many {what} go into one commit (default: the setting {setting}, "
-        f"{DEFAULT_BATCH} at first)",
+        f"{default_of('backfill.batch')} at first)",
     )
 
 

@@ -9,10 +9,10 @@ from catalog.cli.answer import Answer, Table, fetch
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.commands.naming import reasons_table
 from catalog.cli.options import add_as_of, add_limit, positive
-from catalog.named.keys import reference
+from catalog.names.keys import reference
 
 if TYPE_CHECKING:
-    from catalog.named.model import NamedSchema
+    from catalog.names.model import NamedSchema
 
 # --- named ----------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from catalog.catalog import Catalog
-    from catalog.named.model import Reason, Registered
+    from catalog.names.model import Reason, Registered
     from catalog.schema import Schema
 
 STDIN = "-"

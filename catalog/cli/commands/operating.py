@@ -14,7 +14,7 @@ from catalog.cli.answer import Answer, Table, fetch
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.named import HELP, operation_named
 from catalog.cli.options import add_limit
-from catalog.operations.rows import OperationState
+from catalog.commit.operation_rows import OperationState
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -6,15 +6,15 @@ from argparse import ArgumentParser
 from datetime import datetime
 from typing import Any
 
+from catalog.backups.backup import BackupReport
+from catalog.backups.restore import RestoreReport
+from catalog.backups.rollback import RollbackReport
 from catalog.cli.answer import Answer, Table
 from catalog.cli.as_task import add_as_task, is_task, run_as_task
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.commands.deciding import tried_again
 from catalog.cli.commands.writing import add_why
 from catalog.cli.options import as_of, positive
-from catalog.preserve.backup import BackupReport
-from catalog.preserve.restore import RestoreReport
-from catalog.preserve.rollback import RollbackReport
 
 _CONTENTS = ("kind", "rows", "digest")
 

@@ -12,9 +12,9 @@ from pyspark.sql import functions as F
 from catalog.cli.answer import Answer, Table, fetch
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.options import add_as_of, add_limit
+from catalog.delta.runs import COLUMNS
 from catalog.errors import InvalidInput
-from catalog.table.location import identifier
-from catalog.table.runs import COLUMNS
+from catalog.schema.names import identifier
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -10,8 +10,9 @@ from catalog.cli.answer import Answer
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.options import positive
 from catalog.errors import InvalidInput
-from catalog.report.collect import VERSIONS, collect
+from catalog.report.collect import collect
 from catalog.report.page import render
+from catalog.settings.known import default_of
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -22,7 +23,7 @@ def _arguments(parser: ArgumentParser) -> None:
         "--versions",
         type=positive,
         help="show the growth over at most so many versions (default: the setting "
-        f"report.versions, {VERSIONS} at first)",
+        f"report.versions, {default_of('report.versions')} at first)",
     )
 
 

@@ -6,7 +6,6 @@ from argparse import ArgumentParser
 from collections.abc import Mapping
 from dataclasses import asdict
 
-from catalog.cleanup import DEFAULT_LIMIT
 from catalog.cli.answer import Answer, Table, table_of
 from catalog.cli.as_task import add_as_task, is_task, run_as_task
 from catalog.cli.command import Access, Command, Work
@@ -15,6 +14,7 @@ from catalog.cli.commands.operating import standing
 from catalog.cli.commands.writing import add_why
 from catalog.cli.options import duration, positive
 from catalog.operations.recovery import RecoverReport
+from catalog.settings.known import default_of
 
 # --- cleanup --------------------------------------------------------------------------------------
 
@@ -31,7 +31,7 @@ def _cleanup_arguments(parser: ArgumentParser) -> None:
         "--limit",
         type=positive,
         help="retire and purge at most so many each (default: the setting cleanup.limit, "
-        f"{DEFAULT_LIMIT} at first)",
+        f"{default_of('cleanup.limit')} at first)",
     )
     parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
     add_as_task(parser)

@@ -8,8 +8,8 @@ from catalog.cli.answer import Answer
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.offences import shown_offences
 from catalog.cli.options import moment, seconds
-from catalog.manifest import FORMATS, few_segments, read_manifest
 from catalog.model import OnExisting
+from catalog.segments.manifest import FORMATS, few_segments, read_manifest
 
 
 def add_why(parser: ArgumentParser) -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from catalog.table.failures import Failure, classify
-from catalog.table.session import own_session, release, tune, tuning
+from catalog.delta.failures import Failure, classify
+from catalog.delta.session import own_session, release, tune, tuning
 from tests.benchmarks.peers.store import (
     ANSWER_COLUMNS,
     POLLED_COLUMNS,

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from catalog.audit.commits import COMMIT_DDL, Commit, columns_of, commit_of, lost_changes
+from catalog.delta.writer import user_metadata
 from catalog.model import Caller
-from catalog.table.writer import user_metadata
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 

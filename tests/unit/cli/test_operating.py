@@ -18,6 +18,7 @@ from catalog.cli.commands.operating import for_people, shown_status, span
 from catalog.cli.commands.upkeep import shown_recovery
 from catalog.cli.named import only
 from catalog.cli.output import JsonFace, PlainFace, RichFace
+from catalog.commit.operation_rows import OperationRow, OperationState
 from catalog.errors import InvalidInput, UnknownOperation
 from catalog.objects.keeper import PutResult
 from catalog.objects.model import StoredObject
@@ -25,7 +26,6 @@ from catalog.operations.applier import Advance
 from catalog.operations.decision import Decision
 from catalog.operations.operation import OperationStatus
 from catalog.operations.recovery import RecoverReport
-from catalog.operations.rows import OperationRow, OperationState
 
 WHEN = datetime(2024, 1, 31, 12, tzinfo=UTC)
 ID = "7c1e0a4be3a54d0f9d1a3a0b8f2f6c11"

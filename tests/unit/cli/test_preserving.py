@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from catalog.backups.backup import BackupReport
+from catalog.backups.contrast import Changed
+from catalog.backups.digests import Content
+from catalog.backups.restore import RestoreReport
+from catalog.backups.rollback import RollbackReport
 from catalog.cli.commands.preserving import shown_backup, shown_restore, shown_rollback
-from catalog.preserve.backup import BackupReport
-from catalog.preserve.contrast import Changed
-from catalog.preserve.digests import Content
-from catalog.preserve.restore import RestoreReport
-from catalog.preserve.rollback import RollbackReport
 
 ENTRIES = {"segment": Content(3, "0f"), "schema": Content(1, "a0")}
 

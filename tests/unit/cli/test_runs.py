@@ -12,8 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from catalog import errors
 from catalog.cli.exits import Exit, condition_of, exit_of
 from catalog.cli.metrics import Outcome, write
-from catalog.stats import Stats
-from catalog.table.runs import COLUMNS, Run, Status
+from catalog.delta.runs import COLUMNS, Run, Status
+from catalog.sql.stats import Stats
 
 NOW = datetime(2024, 1, 31, 12, tzinfo=UTC)
 STATS = Stats(

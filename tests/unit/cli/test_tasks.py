@@ -15,9 +15,9 @@ from catalog.cli.commands.moving import REBUCKET
 from catalog.cli.commands.tasks import TASKS as LIST
 from catalog.cli.commands.tasks import for_people, only
 from catalog.cli.parsers import shell_parser
+from catalog.delta.task_view import TASKS_VIEW
 from catalog.errors import InvalidInput, UnknownTask
 from catalog.progress import silent
-from catalog.table.task_views import TASKS_VIEW
 from catalog.tasks.kinds import TASKS
 from catalog.tasks.model import State, Task
 

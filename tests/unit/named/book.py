@@ -6,7 +6,7 @@ from typing import Any
 
 from catalog import Schema
 from catalog.evolution import Mode
-from catalog.named.plan import History, Planned, Wanted, plan
+from catalog.names.plan import History, Planned, Wanted, plan
 
 
 class Book:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from catalog.errors import CorruptSchema, InvalidName
 from catalog.evolution import Mode
-from catalog.named.keys import check_name, name_bucket, parts_of, reference, version_key
-from catalog.named.model import Dropped, Head, Reason, Version
+from catalog.names.keys import check_name, name_bucket, parts_of, reference, version_key
+from catalog.names.model import Dropped, Head, Reason, Version
 from catalog.verify.changes import Step
 from catalog.verify.names import Names
 

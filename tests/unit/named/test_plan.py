@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from catalog import Schema, compatibility, merged, superior
 from catalog.errors import IncompatibleSchema, InvalidInput, SchemaConflict, UnknownName
 from catalog.evolution import Mode
-from catalog.named.model import Head, Version
-from catalog.named.plan import History, Wanted, plan
+from catalog.names.model import Head, Version
+from catalog.names.plan import History, Wanted, plan
 from catalog.schema.names import folded
 from tests.unit.evolution.strategies import related
 from tests.unit.named.book import Book, book

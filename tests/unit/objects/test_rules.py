@@ -16,6 +16,7 @@ from catalog.objects.fields import anything, boolean, text, whole
 from catalog.objects.judging import check_part
 from catalog.objects.model import Node, Object
 from catalog.objects.platform import LIFE, PLATFORM
+from catalog.objects.retention_rules import rule_of
 from catalog.objects.rules import broken_rules
 from catalog.objects.types import (
     ObjectType,
@@ -25,7 +26,6 @@ from catalog.objects.types import (
     unique,
 )
 from catalog.objects.works import declaring, ensuring, putting, removing, renaming
-from catalog.retention.rules import rule_of
 from tests.unit.objects.platform import BREAKS, GROUND, SECRET, ground, node, replica, step
 from tests.unit.objects.strategies import links_agree
 

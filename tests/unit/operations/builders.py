@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from catalog.operations.rows import OperationRow, OperationState
+from catalog.commit.operation_rows import OperationRow, OperationState
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LEASE = timedelta(hours=1)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from catalog.commit.operation_rows import ABSENT, AFTER, Action
 from catalog.errors import ClaimConflict
 from catalog.operations.locking import Lock, StagedClaim, lock
-from catalog.operations.rows import ABSENT, AFTER, Action
 from tests.unit.operations.builders import operation
 
 OWN = "own"

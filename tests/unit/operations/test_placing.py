@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from catalog.commit.operation_rows import ABSENT, AFTER, Action
 from catalog.errors import ClaimConflict, PartConflict, SegmentConflict
 from catalog.model import OnExisting
 from catalog.operations.placing import Placement, Seen, place
-from catalog.operations.rows import ABSENT, AFTER, Action
 from tests.unit.operations.builders import LEASE, NOW, operation
 
 OWN = "own"

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from catalog.backups.digests import Content, differences, hash_sql
+from catalog.backups.kinds import BEHAVIOURS, Behaviour, bucket_sql, check_known, kinds_that
+from catalog.backups.manifest import FORMAT, Manifest, _digest
+from catalog.backups.rollback import RollbackReport
 from catalog.errors import BrokenBackup, CommitFailed
 from catalog.model import Kind
-from catalog.preserve.digests import Content, differences, hash_sql
-from catalog.preserve.kinds import BEHAVIOURS, Behaviour, bucket_sql, check_known, kinds_that
-from catalog.preserve.manifest import FORMAT, Manifest, _digest
-from catalog.preserve.rollback import RollbackReport
 
 WHEN = datetime(2024, 1, 31, 12, tzinfo=UTC)
 MADE = Manifest(

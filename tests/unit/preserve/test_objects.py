@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from catalog.backups.objects import rolled_back
 from catalog.errors import CatalogError
 from catalog.objects.changes import changes_of
 from catalog.objects.model import Node, Object
 from catalog.objects.state import applied, difference
-from catalog.preserve.objects import rolled_back
 from tests.unit.objects.strategies import changes, ids, links_agree
 
 State = Mapping[str, Node]

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from catalog.objects.retention_rules import Rule, Scope
 from catalog.retention.plan import Fact, Going, Why, may_go, plan
-from catalog.retention.rules import Rule, Scope
 
 DAY = 86_400_000_000
 NOW = 1_000 * DAY

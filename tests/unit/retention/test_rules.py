@@ -9,7 +9,7 @@ import pytest
 from catalog.errors import InvalidObject
 from catalog.objects.body import canonical
 from catalog.objects.model import Node
-from catalog.retention.rules import Action, Rule, Scope, assigned, rule_of
+from catalog.objects.retention_rules import Action, Rule, Scope, assigned, rule_of
 
 KEY = "retention/datasource/orders"
 DROP = {"max_age_days": 30, "action": "drop"}

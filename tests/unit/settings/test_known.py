@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog.durations import duration_text, parse_duration
 from catalog.errors import InvalidSetting
+from catalog.settings.durations import duration_text, parse_duration
 from catalog.settings.keeper import adopting, setting, unsetting
 from catalog.settings.known import BY_NAME, FILE, KNOWN, checked, known_setting
 from catalog.settings.resolving import Layers, Source, Stored

@@ -9,15 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from catalog.backups.backup import BackupReport
+from catalog.backups.digests import Content
+from catalog.delta.runs import ALL_COLUMNS
+from catalog.delta.task_view import TASKS_VIEW
 from catalog.errors import InvalidInput, UnknownTask
 from catalog.model import micros
-from catalog.preserve.backup import BackupReport
-from catalog.preserve.digests import Content
 from catalog.progress import silent
 from catalog.retention.report import RefusedRule, Retained, RetentionReport
-from catalog.table.runs import ALL_COLUMNS
-from catalog.table.task_views import TASKS_VIEW
-from catalog.table.tasks import change_task
 from catalog.tasking import kind_of
 from catalog.tasks.kind import (
     LARGEST_RESULT,
@@ -30,6 +29,7 @@ from catalog.tasks.kind import (
 from catalog.tasks.kinds import TASKS
 from catalog.tasks.model import State, Task
 from catalog.tasks.rows import READ_SQL, WRITTEN, source, task_of, told
+from catalog.tasks.table import change_task
 
 FILLED = {
     "completed": 5,

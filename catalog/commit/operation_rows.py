@@ -1,0 +1,202 @@
+"""Rows of operations, their parts and the stable epoch: what they say, as values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from catalog.delta.layout import OPERATION_BUCKETS, bucket_of
+from catalog.model import from_micros, micros
+
+ABSENT = "absent"
+AFTER = "after"
+# How long the owner of an operation is waited for.
+DEFAULT_LEASE = timedelta(hours=1)
+STABLE = "stable"
+EPOCH_BUCKET = 0
+OBJECT_BUCKET = 0
+
+
+class OperationState(StrEnum):
+    """Where an operation is in its life; published and aborted are for ever."""
+
+    OPEN = "open"
+    # It has its epoch and waits for the stable one to reach it; only an advance ends that.
+    READY = "ready"
+    PUBLISHED = "published"
+    ABORTED = "aborted"
+
+    @property
+    def decided(self) -> bool:
+        """Whether nothing can change it any more, so that its staged rows claim nothing."""
+        return self in (OperationState.PUBLISHED, OperationState.ABORTED)
+
+
+class Action(StrEnum):
+    """What a staged row does with the row that it is for."""
+
+    PUBLISH = "publish"
+    REPLACE = "replace"
+    DROP = "drop"
+    # It is there with this content; claimed so that it stays.
+    KEEP = "keep"
+    PUT = "put"
+    REMOVE = "remove"
+    # The object changes because one that it links to does.
+    BUMP = "bump"
+    # The datasource as a whole, while the table that stands for it comes or goes.
+    CLAIM = "claim"
+    # Nothing, but nobody else may change it meanwhile.
+    HOLD = "hold"
+
+
+def operation_bucket(operation: str) -> int:
+    """The bucket of an operation and its parts follows from its id."""
+    return bucket_of(operation, OPERATION_BUCKETS)
+
+
+def part_key(operation: str, part: int) -> str:
+    """The key of a part's row."""
+    return f"{operation}/{part}"
+
+
+@dataclass(frozen=True)
+class OperationRow:
+    """An operation as its row tells of it.
+
+    Attributes:
+        parts: how many there are to be; none until it is sealed.
+        lease_until: from then on a recovery may abort it.
+        epoch: at which it was published, or none.
+        order: its place among the operations that were ready, from 1.
+        commit_id: of the commit that last changed the row: what others expect it by.
+    """
+
+    id: str
+    name: str
+    state: OperationState
+    parts: int | None
+    owner: str
+    lease: timedelta
+    lease_until: datetime
+    epoch: int | None
+    order: int | None
+    commit_id: str
+    opened_at: datetime
+    revision: int = 1
+
+    @property
+    def decided(self) -> bool:
+        return self.state.decided
+
+    def payload(self) -> str:
+        """The JSON document in the row."""
+        return json.dumps(
+            {
+                "name": self.name,
+                "parts": self.parts,
+                "owner": self.owner,
+                "lease_seconds": self.lease.total_seconds(),
+                "lease_micros": micros(self.lease_until),
+                "epoch": self.epoch,
+                "order": self.order,
+            },
+            ensure_ascii=False,
+        )
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> OperationRow:
+        """What a row of kind `operation` says."""
+        said = json.loads(row["payload"])
+        return cls(
+            id=row["key"],
+            name=said["name"],
+            state=OperationState(row["state"]),
+            parts=said["parts"],
+            owner=said["owner"],
+            lease=timedelta(seconds=said["lease_seconds"]),
+            lease_until=from_micros(said["lease_micros"]),
+            epoch=said["epoch"],
+            order=said["order"],
+            commit_id=row["commit_id"],
+            opened_at=from_micros(row["published_micros"]),
+            revision=row["revision"],
+        )
+
+    def now(self, state: OperationState, **changes: Any) -> OperationRow:
+        """The same operation in another state."""
+        return replace(self, state=state, **changes)
+
+    def told(self) -> str:
+        """The operation in words, for errors."""
+        return f"operation {self.name!r} ({self.id}, {self.state.value}, of {self.owner})"
+
+
+@dataclass(frozen=True)
+class PartRow:
+    """A part that is staged, with what publishing has to know of its rows.
+
+    Attributes:
+        digest: of its content, so that the same again is no change.
+        floor: the epoch of the latest operation that it is queued behind; 0 if there is none.
+        buckets: the buckets of its staged rows.
+        based: those buckets of segments that were there when they were claimed.
+        low: the lowest key of these segments.
+        high: the highest.
+    """
+
+    part: int
+    digest: str
+    segments: int = 0
+    drops: int = 0
+    objects: int = 0
+    floor: int = 0
+    buckets: tuple[int, ...] = ()
+    based: tuple[int, ...] = ()
+    low: str | None = None
+    high: str | None = None
+
+    def payload(self) -> str:
+        """The JSON document in the row."""
+        return json.dumps(
+            {
+                "segments": self.segments,
+                "drops": self.drops,
+                "objects": self.objects,
+                "floor": self.floor,
+                "buckets": list(self.buckets),
+                "based": list(self.based),
+                "low": self.low,
+                "high": self.high,
+            },
+            ensure_ascii=False,
+        )
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> PartRow:
+        """What a row of kind `part` says."""
+        said = json.loads(row["payload"])
+        said |= {name: tuple(said[name]) for name in ("buckets", "based")}
+        return cls(part=row["part"], digest=row["digest"], **said)
+
+
+@dataclass(frozen=True)
+class EpochRow:
+    """The stable epoch; `commit_id` is none as long as there is no row."""
+
+    stable: int = 0
+    commit_id: str | None = None
+    revision: int = 0
+
+    def payload(self) -> str:
+        """The JSON document in the row."""
+        return json.dumps({"stable": self.stable})
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> EpochRow:
+        """What the row of kind `epoch` says."""
+        return cls(json.loads(row["payload"])["stable"], row["commit_id"], row["revision"])

@@ -1,0 +1,239 @@
+"""The `runs` table: what jobs did, one row for each run, beside the catalog and not part of it."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar
+
+from pyspark.errors import PySparkException
+
+from catalog.delta.failures import Failure, classify, first_line
+from catalog.delta.layout import ColumnSpec, properties_sql
+from catalog.delta.side_table import Beside, columns_sql, ddl
+from catalog.delta.statements import Statement
+from catalog.delta.task_view import create_tasks_view
+from catalog.environment import Deadline
+from catalog.model import Caller
+from catalog.schema.names import literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+log = logging.getLogger(__name__)
+
+RUNS = "runs"
+
+COLUMNS = (
+    ColumnSpec("run_id", "STRING", "Random id of the run; the metadata of its commits repeats it"),
+    ColumnSpec(
+        "job",
+        "STRING",
+        "What was run: publish, publish-files, backfill, cleanup, maintain, verify, poll or drop",
+    ),
+    ColumnSpec("arguments", "STRING", "The arguments as a JSON document"),
+    ColumnSpec("actor", "STRING", "Who it was run for"),
+    ColumnSpec(
+        "status",
+        "STRING",
+        "running, done, found, failed, gave_up or interrupted; of a task also queued or cancelled",
+    ),
+    ColumnSpec("started_at", "TIMESTAMP", "When it began"),
+    ColumnSpec("ended_at", "TIMESTAMP", "When it ended; null while it runs or if it was killed"),
+    ColumnSpec("seen_at", "TIMESTAMP", "When it last said that it was alive"),
+    ColumnSpec("version_before", "BIGINT", "Version of the catalog when it began"),
+    ColumnSpec("version_after", "BIGINT", "Version of the catalog when it ended"),
+    ColumnSpec("figures", "MAP<STRING, DOUBLE>", "What it counted, by name"),
+    ColumnSpec("error_condition", "STRING", "Stable name of the error that ended it"),
+    ColumnSpec("error_message", "STRING", "What the error said"),
+)
+DDL = ddl(COLUMNS)
+# Null in the rows of runs that are no tasks.
+TASK_COLUMNS = (
+    ColumnSpec("attempt", "INT", "How often the task was claimed; only the last owner can write"),
+    ColumnSpec("owner", "STRING", "The process that runs it"),
+    ColumnSpec("lease_until", "TIMESTAMP", "From then on anybody may take it over"),
+    ColumnSpec("exclusive_key", "STRING", "Of the tasks with this key one runs at a time"),
+    ColumnSpec("step", "STRING", "The step under way"),
+    ColumnSpec("step_started_at", "TIMESTAMP", "When that step began"),
+    ColumnSpec("steps", "INT", "How many steps are known"),
+    ColumnSpec("done", "BIGINT", "So much of the step under way is done"),
+    ColumnSpec("total", "BIGINT", "Of so much"),
+    ColumnSpec("results", "STRING", "What completed steps have given, by name, as JSON"),
+    ColumnSpec("retry_at", "TIMESTAMP", "After a failure: when it may be tried again"),
+    ColumnSpec("stamp", "STRING", "Random id of the last write of the task"),
+)
+ALL_COLUMNS = (*COLUMNS, *TASK_COLUMNS)
+# By name: a later release may have added columns to the table.
+_NAMES = ", ".join(column.name for column in COLUMNS)
+_VALUES = ", ".join(f"s.{column.name}" for column in COLUMNS)
+_SET = ", ".join(f"{column.name} = s.{column.name}" for column in COLUMNS)
+_SERIALIZABLE = {"delta.isolationLevel": "Serializable"}
+
+
+class Status(StrEnum):
+    """How a run stands."""
+
+    RUNNING = "running"
+    DONE = "done"
+    FOUND = "found"
+    FAILED = "failed"
+    GAVE_UP = "gave_up"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a job, as it is known now; recording it again replaces what was known."""
+
+    run_id: str
+    job: str
+    arguments: Mapping[str, object]
+    actor: str
+    started_at: datetime
+    seen_at: datetime
+    status: Status = Status.RUNNING
+    ended_at: datetime | None = None
+    version_before: int | None = None
+    version_after: int | None = None
+    figures: Mapping[str, float] = field(default_factory=dict)
+    error_condition: str | None = None
+    error_message: str | None = None
+
+    def row(self) -> tuple[object, ...]:
+        """The values in the order of the table's columns."""
+        arguments = json.dumps(self.arguments, ensure_ascii=False, sort_keys=True, default=str)
+        values = {
+            **vars(self),
+            "arguments": arguments,
+            "status": self.status.value,
+            "figures": {name: float(value) for name, value in self.figures.items()},
+        }
+        return tuple(values[column.name] for column in COLUMNS)
+
+
+class RunLog(Beside):
+    """Records runs, and shows what was recorded. The table is made by the first record."""
+
+    name = RUNS
+    comment = "Runs of jobs on the Strata catalog, one row each"
+    columns = ALL_COLUMNS
+    properties: ClassVar = {
+        **_SERIALIZABLE,
+        "delta.checkpointInterval": "100",
+        "delta.dataSkippingStatsColumns": "run_id,started_at",
+    }
+    _complete = False
+
+    def record(self, run: Run, deadline: Deadline) -> None:
+        """Writes the run's row, in place of the one that it had."""
+        self.make(deadline)
+        source = self._session.createDataFrame([run.row()], DDL)
+        # The same statement for the first record and for the last: whichever gets through
+        # leaves the row as it is known then.
+        self.writer.commit(
+            lambda _: Statement(
+                "record",
+                lambda view: (
+                    f"MERGE INTO {self.store.relation} AS t USING {view} AS s "
+                    f"ON t.run_id = s.run_id AND t.run_id = {literal(run.run_id)} "
+                    f"WHEN MATCHED THEN UPDATE SET {_SET} "
+                    f"WHEN NOT MATCHED THEN INSERT ({_NAMES}) VALUES ({_VALUES})"
+                ),
+                source,
+            ),
+            self._environment.new_id(),
+            "record",
+            lambda: [Caller(run.actor, run_id=run.run_id)],
+            deadline,
+        )
+
+    def restore(self, runs: DataFrame, deadline: Deadline) -> None:
+        """Writes runs that were recorded elsewhere; those that are there already stay."""
+        self.make(deadline)
+        present = [column.name for column in ALL_COLUMNS if column.name in runs.columns]
+        names, values = ", ".join(present), ", ".join(f"s.{name}" for name in present)
+        self.writer.commit(
+            lambda _: Statement(
+                "restore-runs",
+                lambda view: (
+                    f"MERGE INTO {self.store.relation} AS t USING {view} AS s "
+                    f"ON t.run_id = s.run_id WHEN NOT MATCHED THEN INSERT ({names}) "
+                    f"VALUES ({values})"
+                ),
+                runs,
+                bulk=True,
+            ),
+            self._environment.new_id(),
+            "restore-runs",
+            list,
+            deadline,
+        )
+
+    def make(self, deadline: Deadline) -> None:
+        """Makes the table, unless it is there; in a metastore with the view of tasks."""
+        if not self.exists():
+            super().make(deadline)
+            self._offer_tasks()
+
+    def lacking(self) -> Sequence[ColumnSpec]:
+        """The columns that a table of an earlier release does not have yet."""
+        if self._complete:
+            return []
+        found = set(self._session.sql(f"SELECT * FROM {self.store.relation} LIMIT 0").columns)
+        missing = [column for column in ALL_COLUMNS if column.name not in found]
+        self._complete = not missing
+        return missing
+
+    def complete(self, deadline: Deadline) -> None:
+        """Makes the table if it is not there, and adds the columns that it lacks."""
+        if self._complete:
+            return
+        self.make(deadline)
+        while self.lacking():
+            try:
+                self._add_columns(deadline)
+            except Exception as error:  # Delta's own exceptions reach Python in more than one class
+                # Somebody else may add the same columns at this moment.
+                if self.lacking() and classify(error) is not Failure.CONFLICT:
+                    raise
+                deadline.wait(self._environment.pause(1), f"other changes of {self.store.table}")
+
+    def _add_columns(self, deadline: Deadline) -> None:
+        relation = self.store.relation
+        with self._lock.held(deadline), deadline.not_counting():
+            missing = self.lacking()
+            self._environment.at("complete.altering")
+            if missing:
+                # Before the columns: whoever finds those relies on it.
+                self._session.sql(
+                    f"ALTER TABLE {relation} SET TBLPROPERTIES ({properties_sql(_SERIALIZABLE)})"
+                )
+                self._session.sql(f"ALTER TABLE {relation} ADD COLUMNS ({columns_sql(missing)})")
+        self._offer_tasks()
+
+    def _offer_tasks(self) -> None:
+        """Makes the view of tasks in a metastore; `create_views` does it too, should this fail."""
+        if self._location.path is None:
+            try:
+                create_tasks_view(self._session, self._location, replace=False)
+            except PySparkException as error:  # not everybody who writes may make views
+                log.warning("The view of tasks could not be made: %s", first_line(error))
+
+    def shown(self) -> str:
+        """Its rows for a FROM clause, with null for columns that an older table lacks."""
+        exists = self.exists()
+        missing = self.lacking() if exists else ALL_COLUMNS
+        columns = ", ".join(
+            f"CAST(NULL AS {column.type}) AS {column.name}" if column in missing else column.name
+            for column in ALL_COLUMNS
+        )
+        return f"(SELECT {columns} {f'FROM {self.store.relation}' if exists else 'WHERE false'})"
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """All recorded runs; none if nothing was recorded yet."""
+        return spark.sql(f"SELECT * FROM {self.shown()}")

@@ -1,0 +1,302 @@
+"""Publishing files: what the storage lists, with what the files say of themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from catalog.contracts.checking import reasons_of
+from catalog.delta.layout import of_datasource
+from catalog.delta.store import Store
+from catalog.errors import ContractViolation, InvalidInput, InvalidSegment, SegmentConflict
+from catalog.files.deltalog import is_table, read_log, tables_below
+from catalog.files.describe import TableLogs, segments_of, slices
+from catalog.files.formats import Place, place_of
+from catalog.files.listing import (
+    Comparison,
+    KnownFile,
+    ListedFile,
+    as_published,
+    compare_files,
+    compare_segments,
+    list_files,
+    partitions_of,
+    spelled_out,
+)
+from catalog.files.patterns import Pattern
+from catalog.files.splitting import Describe
+from catalog.model import DropResult, PublishResult, Segment
+from catalog.progress import Progress, Step
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+Make = Callable[[Mapping[str, T]], dict[str, Segment]]
+
+DEFAULT_BATCH = 10_000
+
+
+@dataclass(frozen=True)
+class FileProblem:
+    """A file that was not published, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class FilesReport:
+    """What publishing files did, or would do.
+
+    Attributes:
+        version: the version that it reached.
+        files: how many files there are, or partitions of a Delta table.
+        published: segments that are new.
+        replaced: segments of changed files that were published anew.
+        unchanged: files that are as their segments say, also those written anew with the same.
+        waiting: files whose segments wait for a backfill.
+        changed: ids of segments whose files are not what was published.
+        missing: ids of segments whose files are gone.
+        dropped: how many of these were dropped.
+        broken: files that were not published, with the reasons.
+        dry_run: whether it only looked; no data file was opened then.
+        retries: commits that were tried again because another came first.
+    """
+
+    version: int
+    files: int
+    published: int = 0
+    replaced: int = 0
+    unchanged: int = 0
+    waiting: int = 0
+    changed: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    dropped: int = 0
+    broken: tuple[FileProblem, ...] = ()
+    dry_run: bool = False
+    retries: int = 0
+
+
+@dataclass(frozen=True)
+class FilesRequest:
+    """What to publish and how; see `Catalog.publish_files`."""
+
+    datasource: str
+    pattern: str
+    format: str | None = None
+    remove_missing: bool = False
+    replace_changed: bool = False
+    batch: int = DEFAULT_BATCH
+    dry_run: bool = False
+
+
+@dataclass(frozen=True)
+class Verbs:
+    """What the catalog does for whoever publishes files.
+
+    Attributes:
+        describe: asks the data at some places what it is.
+        publish: publishes segments, and replaces those that are there if told.
+        drop: drops the segments with these ids, if they are still of these commits.
+    """
+
+    describe: Describe
+    publish: Callable[[Sequence[Segment], bool], PublishResult]
+    drop: Callable[[Mapping[str, str]], DropResult]
+
+
+class FilesPublisher:
+    """Publishes the files of one datasource, a batch at a time; may be stopped and run again.
+
+    Each batch is a publish of its own: a broken file is reported and the rest goes on.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        store: Store,
+        buckets: int,
+        verbs: Verbs,
+        progress: Progress,
+        request: FilesRequest,
+    ) -> None:
+        self._spark = spark
+        self._store = store
+        self._buckets = buckets
+        self._verbs = verbs
+        self._progress = progress
+        self._request = request
+        self._broken: list[FileProblem] = []
+        self._version = 0
+        self._retries = 0
+
+    def run(self) -> FilesReport:
+        """Compares storage and catalog, and publishes and drops what is to be."""
+        asked = spelled_out(self._store.session, self._request.pattern)
+        place = place_of(asked, self._request.format)
+        # Segments first, files second: a file is there before its segment is, so a segment that
+        # was seen and whose file is not listed has lost it.
+        self._version = self._store.head().version
+        known = self._known()
+        if place.format == "delta" or is_table(self._spark, asked):
+            self._progress(Step(f"publish files: read the log of {place.path}", 0, 1))
+            table = read_log(self._spark, place.path.rstrip("/"), place.version)
+            segments = partitions_of(self._request.datasource, table, place.version)
+            return self._act(compare_segments(table.root, segments, known), dict)
+        pattern = Pattern.parse(asked)
+        above = TableLogs(self._spark).table_of(pattern.root)
+        if above is not None:
+            raise _is_table(above, asked, f'give its path alone, "{above}"')
+        self._progress(Step(f"publish files: list {pattern.root}", 0, 1))
+        files = list_files(self._spark, pattern)
+        compared = compare_files(self._request.datasource, pattern, files, known)
+        if not compared.found:
+            why = f"No file fits {asked}. Nothing was published or dropped; check path and pattern."
+            raise InvalidInput(why, pattern=asked)
+        names = [pattern.name_of(file.path) for file in compared.new.values()]
+        tables = tables_below(self._spark, pattern.root, names)
+        if tables:
+            way_out = "publish it by its path alone, and choose a pattern without it"
+            raise _is_table(tables[0], asked, way_out)
+        return self._act(compared, partial(self._described, compared.before))
+
+    def _act(self, compared: Comparison[T], make: Make[T]) -> FilesReport:
+        request = self._request
+        self._broken += [
+            FileProblem(
+                each.path if isinstance(each, ListedFile) else name,
+                f"its id {name} belongs to a segment at another place",
+            )
+            for name, each in compared.taken.items()
+        ]
+        published, replaced, dropped = len(compared.new) if request.dry_run else 0, 0, 0
+        same: set[str] = set()
+        if not request.dry_run:
+            published = self._bring("publish files", compared.new, make)
+            touched = self._looked_into(compared, make)
+            before = compared.before
+            other = {n: each for n, each in touched.items() if each.digest != before[n].digest}
+            same = touched.keys() - other.keys()
+            if request.replace_changed:
+                replaced = self._replace(compared, other, make)
+            if request.remove_missing and compared.missing:
+                seen = {each.segment_id: each.commit_id for each in compared.missing}
+                result = self._verbs.drop(seen)
+                dropped = result.dropped
+                self._reached(result)
+        return FilesReport(
+            version=self._version,
+            files=compared.found,
+            published=published,
+            replaced=replaced,
+            unchanged=compared.unchanged + len(same),
+            waiting=compared.waiting,
+            changed=tuple(name for name in compared.changed if name not in same),
+            missing=tuple(each.segment_id for each in compared.missing),
+            dropped=dropped,
+            broken=tuple(self._broken),
+            dry_run=request.dry_run,
+            retries=self._retries,
+        )
+
+    def _looked_into(self, compared: Comparison[T], make: Make[T]) -> dict[str, Segment]:
+        """What files say that were written again: a copy or a restore changes the time alone."""
+        what, names = "publish files: look into those written anew", sorted(compared.touched)
+        segments: dict[str, Segment] = {}
+        for begin, end, _ in slices(len(names), self._request.batch):
+            self._progress(Step(what, begin, len(names)))
+            some = make({name: compared.changed[name] for name in names[begin:end]})
+            segments |= self._kept(some, compared.before)
+        return segments
+
+    def _replace(self, compared: Comparison[T], other: Mapping[str, Segment], make: Make[T]) -> int:
+        what, before = "publish files anew", compared.before
+        rest = {n: each for n, each in compared.changed.items() if n not in compared.touched}
+        done = self._bring(what, rest, lambda some: self._kept(make(some), before), replace=True)
+        return done + self._bring(what, other, dict, replace=True)
+
+    def _bring(
+        self, what: str, found: Mapping[str, T], make: Make[T], replace: bool = False
+    ) -> int:
+        """Describes some files at a time, and publishes a batch at a time; how many there were."""
+        names, done = list(found), 0
+        segments: dict[str, Segment] = {}
+        for begin, end, last in slices(len(names), self._request.batch):
+            if not begin:
+                self._progress(Step(what, 0, len(names)))
+            segments |= make({name: found[name] for name in names[begin:end]})
+            if last:
+                done += self._publish(segments, replace)
+                segments = {}
+            self._progress(Step(what, end, len(names)))
+        return done
+
+    def _kept(
+        self, segments: Mapping[str, Segment], before: Mapping[str, KnownFile]
+    ) -> dict[str, Segment]:
+        """The segments with what was published and their data does not tell."""
+        kept: dict[str, Segment] = {}
+        for name, segment in segments.items():
+            try:
+                kept[name] = as_published(segment, before[name])
+            except InvalidSegment as error:
+                self._broken.append(FileProblem(before[name].location, error.message))
+        return kept
+
+    def _described(
+        self, before: Mapping[str, KnownFile], files: Mapping[str, ListedFile]
+    ) -> dict[str, Segment]:
+        """The segments of files, less those that cannot be: they are reported."""
+        places: dict[str, Place] = {}
+        for name, file in files.items():
+            # What was published with its format named keeps it.
+            named = place_of(before[name].location).format if name in before else None
+            place = place_of(file.path, self._request.format)
+            places[name] = place if named is None else Place(place.path, named)
+        segments, problems = segments_of(self._verbs.describe, places)
+        self._broken += [FileProblem(files[name].path, why) for name, why in problems.items()]
+        return segments
+
+    def _publish(self, segments: dict[str, Segment], replace: bool) -> int:
+        """Publishes segments; those that somebody else published otherwise are reported."""
+        if not segments:
+            return 0
+        try:
+            result = self._verbs.publish(list(segments.values()), replace)
+        except (SegmentConflict, ContractViolation) as error:
+            otherwise = dict.fromkeys(error.values["segment_ids"], "was published otherwise")
+            for name, why in sorted((otherwise | reasons_of(error)).items()):
+                where = segments.pop(name).location or ""
+                self._broken.append(FileProblem(where, f"{name} {why}"))
+            return self._publish(segments, replace)
+        self._reached(result)
+        return result.replaced if replace else result.inserted
+
+    def _reached(self, result: PublishResult | DropResult) -> None:
+        self._version = max(self._version, result.version)
+        self._retries += result.retries
+
+    def _known(self) -> list[KnownFile]:
+        rows = (
+            self._store.session.sql(
+                "SELECT key, location, size_bytes, unix_micros(changed_at) AS changed, commit_id, "
+                "digest, fingerprint IS NOT NULL AS complete, unix_micros(starts_at) AS starts, "
+                "unix_micros(ends_at) AS ends "
+                f"FROM {self._store.pinned(self._version)} WHERE kind = 'segment' "
+                "AND location IS NOT NULL "
+                f"AND {of_datasource(self._request.datasource, self._buckets)}"
+            )
+            .toArrow()
+            .to_pylist()
+        )
+        return [KnownFile(*row.values()) for row in rows]
+
+
+def _is_table(root: str, asked: str, way_out: str) -> InvalidInput:
+    return InvalidInput(
+        f"{root} is a Delta table, whose files are not to be taken one by one: {way_out}.",
+        pattern=asked,
+    )

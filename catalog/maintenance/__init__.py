@@ -1,0 +1,1 @@
+"""Scheduled upkeep: schemas that nothing uses are retired, files compacted and vacuumed."""

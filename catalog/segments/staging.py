@@ -1,0 +1,179 @@
+"""Frames are written once, to a Delta table of their own, and merged from there.
+
+A frame that is read twice may differ the second time, and its session may hold settings that
+change what a write does. A Delta table, unlike loose files, can be cleared by SQL on any storage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from catalog.commit.rows import STAGED_DIGEST_SQL
+from catalog.delta.layout import TABLE_PROPERTY, properties_sql
+from catalog.delta.location import Location
+from catalog.delta.lock import TableLock
+from catalog.delta.opening import create_table, ours_exists
+from catalog.delta.session import Tuning, release, tune
+from catalog.delta.store import Store
+from catalog.delta.writer import Writer
+from catalog.environment import Deadline, Environment
+from catalog.schema import Schema
+from catalog.schema.names import literal
+from catalog.segments.described import STAGED_DDL, Describe
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+STAGING = "staging"
+
+# Nobody stages a batch for longer than this before it is merged.
+_LEFT = "INTERVAL 2 DAYS"
+
+_DDL = f"batch STRING, staged_at TIMESTAMP, digest STRING, {STAGED_DDL}"
+_PROPERTIES = {
+    TABLE_PROPERTY: STAGING,
+    "delta.checkpointInterval": "100",
+    "delta.dataSkippingNumIndexedCols": "0",
+    "delta.setTransactionRetentionDuration": "interval 7 days",
+}
+
+
+class Staging:
+    """Batches of rows on their way into the catalog, invisible and gone afterwards."""
+
+    def __init__(
+        self,
+        open_session: Callable[[], SparkSession],
+        location: Location,
+        lock: TableLock,
+        tuning: Tuning,
+    ) -> None:
+        self._open_session = open_session
+        self._location = location
+        self._relation = location.table(STAGING)
+        self._lock = lock
+        self._tuning = tuning
+
+    @cached_property
+    def _session(self) -> SparkSession:
+        """A session of its own: its statements are large while commits may be small."""
+        session = self._open_session()
+        tune(session, self._tuning.large)
+        return session
+
+    def writer(self, environment: Environment) -> Writer | None:
+        """For maintenance of the table, if there is one."""
+        if not ours_exists(self._session, self._relation, STAGING):
+            return None
+        store = Store(self._session, self._location, STAGING)
+        return Writer(store, self._lock, environment, self._tuning)
+
+    def close(self) -> None:
+        """Ends the session, if there was need of one."""
+        if "_session" in self.__dict__:
+            release(self._session)
+
+    @staticmethod
+    def lock_file_of(entries: Path | None) -> TableLock:
+        """The lock for the staging table of a catalog whose table is at a local path."""
+        return TableLock.beside(None if entries is None else entries.parent / STAGING)
+
+    def write(self, frame: DataFrame, batch: str, buckets: int, deadline: Deadline) -> None:
+        """Describes the frame's rows on the executors and keeps them under the batch's name."""
+        rows = frame.mapInArrow(Describe(buckets), STAGED_DDL).selectExpr(
+            f"{literal(batch)} AS batch",
+            "current_timestamp() AS staged_at",
+            "CASE kind WHEN 'schema' THEN schema_digest "
+            f"WHEN 'segment' THEN {STAGED_DIGEST_SQL} END AS digest",
+            "*",
+        )
+        # Options of the write win over settings of the frame's session; without them a txnAppId
+        # that was left there would make Delta skip the write.
+        writer = (
+            rows.write.format("delta")
+            .mode("append")
+            .option("txnAppId", batch)
+            .option("txnVersion", "1")
+            .option("userMetadata", "")
+        )
+        with self._lock.held(deadline), deadline.not_counting():
+            create_table(
+                self._session,
+                f"CREATE TABLE IF NOT EXISTS {self._relation} ({_DDL}) USING DELTA "
+                f"PARTITIONED BY (batch) TBLPROPERTIES ({properties_sql(_PROPERTIES)})",
+                self._relation,
+            )
+            if self._location.path is not None:
+                writer.save(f"{self._location.path}/{STAGING}")
+            else:
+                writer.saveAsTable(self._relation)
+
+    def discard(self, batch: str, deadline: Deadline) -> None:
+        """Removes a batch; its files go with the next VACUUM."""
+        with self._lock.held(deadline), deadline.not_counting():
+            self._session.sql(f"DELETE FROM {self._relation} WHERE batch = {literal(batch)}")
+
+    def sweep(self, deadline: Deadline) -> int:
+        """Removes batches that somebody left behind; returns how many rows they had."""
+        with self._lock.held(deadline), deadline.not_counting():
+            if not ours_exists(self._session, self._relation, STAGING):
+                return 0
+            rows = self._session.sql(
+                f"DELETE FROM {self._relation} WHERE staged_at < current_timestamp() - {_LEFT}"
+            ).collect()
+        return max(0, int(rows[0]["num_affected_rows"]))
+
+    def rows(self, batch: str) -> str:
+        """A batch, for a FROM clause."""
+        return f"(SELECT * FROM {self._relation} WHERE batch = {literal(batch)})"
+
+    def figures(self, batch: str, kinds: Iterable[str]) -> dict[str, Row]:
+        """Per kind: rows, lowest and highest key, buckets."""
+        # Filters rather than groups: a grouped minimum of strings would sort all rows.
+        columns = ", ".join(
+            f"struct(count_if({this}) AS rows, min(key) FILTER (WHERE {this}) AS low, "
+            f"max(key) FILTER (WHERE {this}) AS high, "
+            f"collect_set(bucket) FILTER (WHERE {this}) AS buckets) AS {kind}"
+            for kind, this in ((kind, f"kind = {literal(kind)}") for kind in kinds)
+        )
+        (row,) = self.query(batch, f"SELECT {columns} FROM {{rows}}")
+        return row.asDict()
+
+    def repeats(self, batch: str) -> tuple[int, tuple[str, ...]]:
+        """How many segments repeat the id of another, and some ids whose rows differ."""
+        # Most batches repeat nothing, and hashes tell so at a fraction of the cost of the keys.
+        (row,) = self.query(
+            batch,
+            "SELECT count_if(times > 1) AS suspects FROM (SELECT count(*) AS times FROM {rows} "
+            "WHERE kind = 'segment' GROUP BY xxhash64(key))",
+        )
+        if not row["suspects"]:
+            return 0, ()
+        rows = self.query(
+            batch,
+            "SELECT key, sum(times - 1) OVER () AS more, contents FROM (SELECT key, count(*) AS "
+            "times, count(DISTINCT digest) AS contents FROM {rows} "
+            "WHERE kind = 'segment' GROUP BY key HAVING times > 1) "
+            "ORDER BY contents DESC, key LIMIT 5",
+        )
+        differing = tuple(row["key"] for row in rows if row["contents"] > 1)
+        return (rows[0]["more"] if rows else 0), differing
+
+    def schemas(self, batch: str, fingerprints: Iterable[str]) -> dict[str, Schema]:
+        """The schemas with these fingerprints, which segments of a batch use."""
+        names = ", ".join(map(literal, sorted(fingerprints)))
+        if not names:
+            return {}
+        rows = self.query(
+            batch,
+            "SELECT key, min(payload) AS payload FROM {rows} "
+            f"WHERE kind = 'schema' AND key IN ({names}) GROUP BY key",
+        )
+        return {row["key"]: Schema.from_payload(row["payload"]) for row in rows}
+
+    def query(self, batch: str, text: str) -> list[Row]:
+        """A small query over a batch, which it names `{rows}`."""
+        return self._session.sql(text.replace("{rows}", self.rows(batch))).collect()
