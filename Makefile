@@ -41,10 +41,11 @@ $(PEERS): $(READY)
 demo: $(READY)  ## build a small local catalog and show every step
 	$(BIN)/strata demo
 
-lint: $(READY)  ## ruff and mypy
+lint: $(READY)  ## ruff, mypy and the order of packages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
 
 unit: $(READY)  ## the tests that need no Spark
 	$(PYTEST) $(SPREAD) tests/unit -m 'not stress'

@@ -150,7 +150,7 @@ def test_one_part_from_two_processes_is_staged_once(free: Open, gate: Gate) -> N
 def test_of_two_operations_one_has_the_key(
     free: Open, gate: Gate, where: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.DEBUG, "catalog.operations")
+    caplog.set_level(logging.DEBUG, "catalog")
     other = free()
     stop = gate.between("stage.planned") if where == "between" else gate.inside("stage")
     late = free(stop).operation("late", parts=1)
