@@ -11,7 +11,7 @@ from catalog.audit.commits import COMMIT_DDL
 from catalog.audit.reading import CHANGES_DDL, History, Question
 from catalog.audit.roller import Roller, RollReport
 from catalog.audit.window import Moment, window
-from catalog.context import Errand
+from catalog.context import Call
 from catalog.environment import Environment
 from catalog.model import Kind, check_actor, check_positive
 from catalog.operating import Operating
@@ -89,10 +89,15 @@ class Auditing(Operating):
         """
         if not dry_run:
             self._check_writable()
-        return self._roll(self._errand(actor, reason, deadline, progress), dry_run)
+        return self._roll(
+            self._context.call(actor=actor, reason=reason, deadline=deadline, progress=progress),
+            dry_run,
+        )
 
-    def _roll(self, errand: Errand, dry_run: bool) -> RollReport:
-        report = Roller(errand, self._audit_log, self._opened.detail.table_id).roll(dry_run)
+    def _roll(self, call: Call, dry_run: bool) -> RollReport:
+        report = Roller(self._context, call, self._audit_log, self._opened.detail.table_id).roll(
+            dry_run
+        )
         if report.rolled and not dry_run and self.location.path is None:
             self._renew_changes()
         return report

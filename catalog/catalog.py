@@ -18,11 +18,11 @@ from pyspark.sql import DataFrame
 from catalog.auditing import Auditing
 from catalog.backfill.completing import Completed, Completer
 from catalog.backfill.waiting import Completion
-from catalog.commit.committer import Committer, Request
+from catalog.commit.committer import Committer
 from catalog.commit.counters import Counters
 from catalog.config import Settings, user
 from catalog.configuring import Configuring
-from catalog.context import Errand
+from catalog.context import Call, Context
 from catalog.contracting import Contracting
 from catalog.contracts.keeper import ContractKeeper
 from catalog.contracts.reading import KnownTerms
@@ -131,6 +131,20 @@ class Catalog(
         tasks = TaskTable(RunLog(*beside), environment)
         self._runner = Runner(tasks, environment, self._as_run)
         self._queue = CommitQueue()
+        self._context = Context(
+            spark=spark,
+            store=self._store,
+            opened=opened,
+            layout=layout,
+            writer=self._writer,
+            queue=self._queue,
+            environment=environment,
+            setting=self.get_setting,
+            actor=actor,
+            run_id=run_id,
+            session_name=session_name,
+            read_only=read_only,
+        )
         terms = KnownTerms(self._store, opened.segment_buckets)
         self._publisher = Publisher(self._writer, opened.segment_buckets, terms, environment)
         self._frames = FramePublisher(
@@ -357,10 +371,10 @@ class Catalog(
         if not dry_run:
             self._check_writable()
         grace, limit = self._chosen("cleanup.grace", grace), self._chosen("cleanup.limit", limit)
-        errand = self._errand(actor, reason, deadline, progress)
-        report = Cleaner(errand).clean(grace, limit, dry_run)
+        call = self._context.call(actor=actor, reason=reason, deadline=deadline, progress=progress)
+        report = Cleaner(self._context, call).clean(grace, limit, dry_run)
         if not dry_run:
-            self._frames.sweep(errand.deadline)
+            self._frames.sweep(call.deadline)
         return report
 
     def maintain(
@@ -400,8 +414,8 @@ class Catalog(
         """
         if not dry_run:
             self._check_writable()
-        errand = self._errand(actor, reason, deadline, progress)
-        maintainer = Maintainer(errand)
+        call = self._context.call(actor=actor, reason=reason, deadline=deadline, progress=progress)
+        maintainer = Maintainer(self._context, call)
         if retain is not None and not vacuum:
             raise InvalidInput("retain is for what vacuum removes; leave it out, or vacuum too.")
         if vacuum:
@@ -419,7 +433,7 @@ class Catalog(
             optimize,
             vacuum,
             dry_run,
-            partial(self._roll, errand, dry_run) if audit else None,
+            partial(self._roll, call, dry_run) if audit else None,
             None if partitions is None else set(partitions),
         )
 
@@ -485,7 +499,7 @@ class Catalog(
         other = copy(self)
         other._run_id = run_id
         other._operations = copy(self._operations)
-        other._operations.asking = other._writing
+        other._operations.call = other._writing
         return other
 
     def _caller(self, actor: str | None, reason: str) -> Caller:
@@ -496,25 +510,13 @@ class Catalog(
             self._session_name,
         )
 
-    def _asking(self, actor: str | None, reason: str, deadline: float | None) -> Request:
-        return Request(self._caller(actor, reason), self._deadline(deadline))
+    def _asking(self, actor: str | None, reason: str, deadline: float | None) -> Call:
+        return Call(self._caller(actor, reason), self._deadline(deadline))
 
-    def _writing(self, actor: str | None, reason: str, deadline: float | None) -> Request:
+    def _writing(self, actor: str | None, reason: str, deadline: float | None) -> Call:
         """The same for calls on an operation, which may be held for longer than it is open."""
         self._check_writable()
         return self._asking(actor, reason, deadline)
-
-    def _errand(
-        self, actor: str | None, reason: str, deadline: float | None, progress: Progress
-    ) -> Errand:
-        return Errand(
-            self._writer,
-            self._queue,
-            self._environment,
-            self._caller(actor, reason),
-            self._deadline(deadline),
-            progress,
-        )
 
     def _deadline(self, seconds: float | None) -> Deadline:
         given = self._settings.deadline if seconds is None else seconds

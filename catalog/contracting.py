@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from catalog.contracts.keeper import ContractKeeper, ContractResult
 from catalog.contracts.model import Contract
 from catalog.contracts.reading import read_datasource
+from catalog.delta.store import AsOf
 from catalog.errors import InvalidInput
 from catalog.model import check_datasource
 from catalog.operating import Operating
-from catalog.sql.frames import AsOf, Epoch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -67,18 +67,16 @@ class Contracting(Operating):
         """Removes the contract of a datasource; one that has none is no change."""
         return self._change_contract(datasource, None, dry_run, actor, reason, deadline)
 
-    def contract(
-        self, datasource: str, as_of: AsOf = None, *, as_of_epoch: Epoch = None
-    ) -> Contract | None:
+    def contract(self, datasource: str, as_of: AsOf = None) -> Contract | None:
         """The contract of a datasource, now or as of a version, a time or an epoch."""
-        version = self._store.version_as_of(as_of, as_of_epoch)
+        version = self._store.version_as_of(as_of)
         buckets = self._buckets()
         name = check_datasource(datasource)
         return read_datasource(self._store, buckets, name, version).terms.contract
 
-    def contracts(self, as_of: AsOf = None, *, as_of_epoch: Epoch = None) -> DataFrame:
+    def contracts(self, as_of: AsOf = None) -> DataFrame:
         """Contracts of datasources and the limits of their tables, one row each."""
-        return self._view("contracts", as_of, as_of_epoch)
+        return self._view("contracts", as_of)
 
     def _change_contract(
         self,

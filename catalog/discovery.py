@@ -11,7 +11,7 @@ from catalog.backfill.backfiller import Backfiller
 from catalog.backfill.report import BackfillReport
 from catalog.backfill.search import Search
 from catalog.caching import Caching
-from catalog.context import Errand
+from catalog.context import Context
 from catalog.environment import Deadline
 from catalog.files.describe import read_footers
 from catalog.files.footers import Footer
@@ -33,15 +33,11 @@ from catalog.words import chosen
 
 
 class Discovery(Caching):
+    _context: Context
     """The verbs of `Catalog` that ask the data what it is."""
 
     @abstractmethod
     def _drop(self, selection: Selection, caller: Caller, until: Deadline) -> DropResult: ...
-
-    @abstractmethod
-    def _errand(
-        self, actor: str | None, reason: str, deadline: float | None, progress: Progress
-    ) -> Errand: ...
 
     @abstractmethod
     def _deadline(self, seconds: float | None) -> Deadline: ...
@@ -158,7 +154,8 @@ class Discovery(Caching):
             retry_quarantined,
         )
         backfiller = Backfiller(
-            self._errand(actor, reason, deadline, progress),
+            self._context,
+            self._context.call(actor=actor, reason=reason, deadline=deadline, progress=progress),
             partial(self._complete, deadline=deadline),
             search,
             self._described,

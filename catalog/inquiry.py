@@ -11,7 +11,7 @@ from catalog.delta import opening
 from catalog.delta.layout import LAYOUT, of_datasource
 from catalog.delta.location import Location
 from catalog.delta.opening import Opened
-from catalog.delta.store import Store
+from catalog.delta.store import AsOf, Store
 from catalog.errors import InvalidInput, NotInSnapshot, RestoreUnfinished
 from catalog.evolution.merge import Policy
 from catalog.evolution.projection import OnLoss
@@ -27,7 +27,7 @@ from catalog.schema import Schema
 from catalog.schema.names import literal
 from catalog.schema.prefix import MAX_DIGITS, is_prefix, resolve_prefix
 from catalog.schema.stored import read_stored
-from catalog.sql.frames import AsOf, Frames
+from catalog.sql.frames import Frames
 from catalog.sql.stats import Stats, stats_of
 from catalog.verify import Verifier, VerifyReport
 from catalog.words import chosen
@@ -73,16 +73,12 @@ class Inquiry(Frames):
         """The catalog in figures, at the newest version or another."""
         return stats_of(self._store, self._store.version_as_of(version))
 
-    def schema(
-        self, beginning: str, as_of: AsOf = None, *, as_of_epoch: int | None = None
-    ) -> Schema:
+    def schema(self, beginning: str, as_of: AsOf = None) -> Schema:
         """The schema with this fingerprint, or with any unique beginning of it.
 
         A whole fingerprint is looked up in memory first; callers that have to wait share a load.
         """
         wanted = beginning.lower()
-        if as_of_epoch is not None:
-            as_of = self._store.version_as_of(as_of, as_of_epoch)
         if len(wanted) == MAX_DIGITS:
             name = resolve_prefix(wanted, [wanted])
             return self._registry.many([name], lambda missing: self._payloads(missing, as_of))[name]
@@ -100,7 +96,6 @@ class Inquiry(Frames):
         *,
         schema: Schema | str | StructType | None = None,
         as_of: AsOf = None,
-        as_of_epoch: int | None = None,
         where: Where = None,
         policy: str | None = None,
         on_loss: str = OnLoss.REFUSE,
@@ -118,8 +113,7 @@ class Inquiry(Frames):
             schema: the schema to give the data in: a fingerprint or any unique beginning of one, a
                 named one such as `orders@3` or `orders@current`, or a definition. If not given, the
                 merge of all schemas of the datasource. Columns that it lacks are left out.
-            as_of: the catalog as of a version or a time.
-            as_of_epoch: the catalog as of the last version before the stable epoch went past this.
+            as_of: the catalog as of a version, a time or an `Epoch`.
             where: only segments that overlap an interval `(from, until)`, or that fulfil a
                 condition on the columns of the view `segments`. Rows are chosen by `.where` on the
                 frame; that reaches the files.
@@ -135,7 +129,7 @@ class Inquiry(Frames):
             SchemaConflict: The schemas do not merge and the policy is strict.
             Unreadable: A segment has no location, no schema, or a format that is not known.
         """
-        version = self._store.version_as_of(as_of, as_of_epoch)
+        version = self._store.version_as_of(as_of)
         wanted = self._definition(schema, version) if isinstance(schema, str) else schema
         request = Request(
             datasource,
@@ -156,7 +150,6 @@ class Inquiry(Frames):
         datasource: str,
         *,
         as_of: AsOf = None,
-        as_of_epoch: int | None = None,
         policy: str | None = None,
     ) -> DatasourceSchema:
         """The merge of the schemas of a datasource's segments, with where each column is from.
@@ -165,7 +158,7 @@ class Inquiry(Frames):
         datasource's contract, or is strict.
         """
         condition = of_datasource(datasource, self._buckets())
-        version = self._store.version_as_of(as_of, as_of_epoch)
+        version = self._store.version_as_of(as_of)
         found = self._combined(version, self._policy(policy, datasource, version), condition)
         if not found:
             raise NotInSnapshot(
@@ -175,18 +168,12 @@ class Inquiry(Frames):
             )
         return found[0]
 
-    def datasource_schemas(
-        self,
-        as_of: AsOf = None,
-        policy: str = Policy.STRICT,
-        *,
-        as_of_epoch: int | None = None,
-    ) -> DataFrame:
+    def datasource_schemas(self, as_of: AsOf = None, policy: str = Policy.STRICT) -> DataFrame:
         """The schemas of all datasources as a frame, each the merge of its segments' schemas.
 
         Columns: datasource, fingerprint, ddl, num_columns, num_schemas, num_segments and conflicts.
         """
-        version = self._store.version_as_of(as_of, as_of_epoch)
+        version = self._store.version_as_of(as_of)
         return frame_of(self._spark, self._combined(version, policy))
 
     def verify(

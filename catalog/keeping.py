@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from catalog.delta.store import AsOf
 from catalog.errors import InvalidObject, UnknownObject
 from catalog.objects.changes import changes_of
 from catalog.objects.declared import Types
@@ -14,7 +15,6 @@ from catalog.objects.reading import of_key, of_type, stored_objects
 from catalog.objects.types import TYPE, ObjectType
 from catalog.objects.works import Work, declaring, ensuring, putting, removing, renaming
 from catalog.operating import Operating
-from catalog.sql.frames import AsOf
 
 
 class Keeping(Operating):
@@ -47,11 +47,9 @@ class Keeping(Operating):
         """
         return self._change(declaring(types), "declare", actor, reason, deadline)
 
-    def types(
-        self, as_of: AsOf = None, *, as_of_epoch: int | None = None
-    ) -> tuple[ObjectType, ...]:
+    def types(self, as_of: AsOf = None) -> tuple[ObjectType, ...]:
         """The declared types, now or as of a version, a time or an epoch, by name."""
-        version = self._store.version_as_of(as_of, as_of_epoch)
+        version = self._store.version_as_of(as_of)
         found = stored_objects(self._store, version, of_type(TYPE))
         return tuple(Types.among({each.key: each for each in found}))
 
@@ -92,9 +90,9 @@ class Keeping(Operating):
         """
         return self._change(ensuring(changes_of(put=objects)), "ensure", actor, reason, deadline)
 
-    def get(self, key: str, as_of: AsOf = None, *, as_of_epoch: int | None = None) -> StoredObject:
+    def get(self, key: str, as_of: AsOf = None) -> StoredObject:
         """The object with this key, now or as of a version, a time or an epoch."""
-        version = self._store.version_as_of(as_of, as_of_epoch)
+        version = self._store.version_as_of(as_of)
         found = stored_objects(self._store, version, of_key(check_key(key)))
         if not found:
             raise UnknownObject(
@@ -108,7 +106,6 @@ class Keeping(Operating):
         as_of: AsOf = None,
         *,
         parent: str | None = None,
-        as_of_epoch: int | None = None,
     ) -> tuple[StoredObject, ...]:
         """All objects, or those of a type, or of a declared type those below one object.
 
@@ -116,7 +113,7 @@ class Keeping(Operating):
         """
         if parent is not None and type is None:
             raise InvalidObject(f"Say of which type the objects below {parent} are.", key=parent)
-        version = self._store.version_as_of(as_of, as_of_epoch)
+        version = self._store.version_as_of(as_of)
         if type is None:
             return tuple(stored_objects(self._store, version, "true"))
         condition = of_type(check_type(type))

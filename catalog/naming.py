@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
+from catalog.delta.store import AsOf
 from catalog.errors import InvalidInput
 from catalog.evolution.compatibility import Mode, compatibility
 from catalog.model import check_actor, check_positive
@@ -17,7 +18,6 @@ from catalog.names.reading import stored_name
 from catalog.names.registrar import Registrar
 from catalog.operating import Operating
 from catalog.schema import Schema
-from catalog.sql.frames import AsOf
 from catalog.words import chosen
 
 if TYPE_CHECKING:
@@ -101,12 +101,7 @@ class Naming(Operating):
         )
 
     def named_schema(
-        self,
-        name: str,
-        version: int | None = None,
-        as_of: AsOf = None,
-        *,
-        as_of_epoch: int | None = None,
+        self, name: str, version: int | None = None, as_of: AsOf = None
     ) -> NamedSchema:
         """A version of a named schema, the current one if no number is given.
 
@@ -115,25 +110,18 @@ class Naming(Operating):
         """
         if version is not None:
             check_positive("version", version)
-        at = self._store.version_as_of(as_of, as_of_epoch)
+        at = self._store.version_as_of(as_of)
         found = stored_name(self._store, check_name(name), at)
         schema = self.schema(found.version(version).version.fingerprint, at)
         return found.named(version, schema)
 
-    def still_works(
-        self,
-        name: str,
-        version: int,
-        as_of: AsOf = None,
-        *,
-        as_of_epoch: int | None = None,
-    ) -> StillWorks:
+    def still_works(self, name: str, version: int, as_of: AsOf = None) -> StillWorks:
         """Whether what was made with a version still works: no later version is a breaking one.
 
         Then data of that version can be read in the current schema.
         """
         check_positive("version", version)
-        at = self._store.version_as_of(as_of, as_of_epoch)
+        at = self._store.version_as_of(as_of)
         found = stored_name(self._store, check_name(name), at)
         old, new = (
             self.schema(found.version(number).version.fingerprint, at) for number in (version, None)
@@ -151,15 +139,13 @@ class Naming(Operating):
             compatibility=compatibility(old, new),
         )
 
-    def named_schemas(self, as_of: AsOf = None, *, as_of_epoch: int | None = None) -> DataFrame:
+    def named_schemas(self, as_of: AsOf = None) -> DataFrame:
         """Named schemas with their modes and current versions, as a frame."""
-        return self._view("named_schemas", as_of, as_of_epoch)
+        return self._view("named_schemas", as_of)
 
-    def schema_versions(
-        self, name: str | None = None, as_of: AsOf = None, *, as_of_epoch: int | None = None
-    ) -> DataFrame:
+    def schema_versions(self, name: str | None = None, as_of: AsOf = None) -> DataFrame:
         """Versions of all named schemas or of one, as a frame."""
-        frame = self._view("schema_versions", as_of, as_of_epoch)
+        frame = self._view("schema_versions", as_of)
         return frame if name is None else frame.where(F.col("name") == F.lit(check_name(name)))
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from datetime import timedelta
 
-from catalog.commit.committer import Request
 from catalog.commit.counters import Counters, OperationMetrics
-from catalog.context import Errand
+from catalog.context import Call
 from catalog.delta.queue import CommitQueue
-from catalog.delta.store import check_epoch
+from catalog.delta.store import AsOf, Epoch
 from catalog.discovery import Discovery
 from catalog.errors import InvalidInput
 from catalog.model import check_actor
@@ -19,7 +18,6 @@ from catalog.operations.operation import Operation
 from catalog.operations.recovery import RecoverReport, Recovery
 from catalog.operations.service import Operations
 from catalog.progress import Progress, silent
-from catalog.sql.frames import AsOf
 
 
 class Operating(Discovery):
@@ -30,13 +28,8 @@ class Operating(Discovery):
     _queue: CommitQueue
 
     @abstractmethod
-    def _asking(self, actor: str | None, reason: str, deadline: float | None) -> Request:
-        """A request of whoever calls."""
-
-    @abstractmethod
-    def _errand(
-        self, actor: str | None, reason: str, deadline: float | None, progress: Progress
-    ) -> Errand: ...
+    def _asking(self, actor: str | None, reason: str, deadline: float | None) -> Call:
+        """A call of whoever calls."""
 
     # --- operations -------------------------------------------------------------------------------
 
@@ -108,8 +101,8 @@ class Operating(Discovery):
             NothingPending: No open operation changes the key.
         """
         self._check_writable()
-        asking = self._asking(actor, reason, deadline)
-        return self._operations.publish_pending(key, epoch, wait, asking)
+        call = self._asking(actor, reason, deadline)
+        return self._operations.publish_pending(key, epoch, wait, call)
 
     @property
     def stable_epoch(self) -> int:
@@ -121,12 +114,12 @@ class Operating(Discovery):
         return self._store.stable_epoch(self._store.version_as_of(as_of))
 
     def version_at_epoch(self, epoch: int) -> int:
-        """The last version before the stable epoch went past this one: what `as_of_epoch` reads.
+        """The last version before the stable epoch went past this one: what `as_of=Epoch(n)` reads.
 
         Raises:
             VersionNotFound: The epoch is not reached yet, or the history does not reach back to it.
         """
-        return self._store.version_as_of(None, check_epoch(epoch))
+        return self._store.version_as_of(Epoch(epoch))
 
     def advance(
         self,
@@ -182,8 +175,8 @@ class Operating(Discovery):
             )
         if not dry_run:
             self._check_writable()
-        errand = self._errand(actor, reason, deadline, progress)
-        return Recovery(errand, self._operations.decider).recover(keep, dry_run)
+        call = self._context.call(actor=actor, reason=reason, deadline=deadline, progress=progress)
+        return Recovery(self._context, call, self._operations.decider).recover(keep, dry_run)
 
     def operation_metrics(self) -> OperationMetrics:
         """What this catalog did with operations since it was opened."""

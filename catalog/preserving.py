@@ -17,13 +17,13 @@ from catalog.delta import opening
 from catalog.delta.layout import LAYOUT, Layout, complete
 from catalog.delta.location import Location
 from catalog.delta.session import own_session, release, tune, tuning
+from catalog.delta.store import AsOf
 from catalog.environment import Deadline, Environment
 from catalog.errors import InvalidInput
 from catalog.model import Caller, check_actor
 from catalog.operating import Operating
 from catalog.progress import Progress, silent
 from catalog.settings.known import default_of
-from catalog.sql.frames import AsOf
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from catalog.config import Settings
+from catalog.delta.store import AsOf
 from catalog.files.copying import Copier
 from catalog.files.opening import Files
 from catalog.model import DropResult, check_datasources, check_positive
@@ -15,7 +16,6 @@ from catalog.retention.archiver import Archiver
 from catalog.retention.report import RetentionReport
 from catalog.retention.retainer import DEFAULT_LIMIT, Retainer
 from catalog.segments.drop import as_seen
-from catalog.sql.frames import AsOf
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -58,17 +58,17 @@ class Retaining(Operating):
         if not dry_run:
             self._check_writable()
         only = check_datasources(datasources)
-        errand = self._errand(actor, reason, deadline, progress)
+        call = self._context.call(actor=actor, reason=reason, deadline=deadline, progress=progress)
 
         def drop(seen: Mapping[str, str]) -> DropResult:
-            return self._drop(as_seen(seen), errand.caller, self._deadline(deadline))
+            return self._drop(as_seen(seen), call.caller, self._deadline(deadline))
 
-        retainer = Retainer(errand, self._buckets(), drop, self._archiver)
+        retainer = Retainer(self._context, call, self._buckets(), drop, self._archiver)
         return retainer.run(only, check_positive("limit", limit), dry_run)
 
-    def retention_rules(self, as_of: AsOf = None, *, as_of_epoch: int | None = None) -> DataFrame:
+    def retention_rules(self, as_of: AsOf = None) -> DataFrame:
         """Rules of retention, now or as of a version or a time."""
-        return self._view("retention_rules", as_of, as_of_epoch)
+        return self._view("retention_rules", as_of)
 
     def _archiver(self, archive: str, datasource: str) -> Archiver:
         open_file = self._settings.open_file

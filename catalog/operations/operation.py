@@ -115,7 +115,7 @@ class Operation:
             put=put,
             remove=remove,
             on_existing=on_existing,
-            asking=self._operations.asking(actor, reason, deadline),
+            call=self._operations.call(actor, reason, deadline),
             progress=progress,
         )
 
@@ -135,9 +135,7 @@ class Operation:
             reason: why.
             deadline: seconds to wait for others before giving up.
         """
-        return self._operations.seal(
-            self.id, parts, self._operations.asking(actor, reason, deadline)
-        )
+        return self._operations.seal(self.id, parts, self._operations.call(actor, reason, deadline))
 
     def renew(
         self,
@@ -149,7 +147,7 @@ class Operation:
     ) -> OperationStatus:
         """Begins the lease anew, as long as before or as given."""
         return self._operations.renew(
-            self.id, lease, self._operations.asking(actor, reason, deadline)
+            self.id, lease, self._operations.call(actor, reason, deadline)
         )
 
     def status(self) -> OperationStatus:
@@ -181,11 +179,11 @@ class Operation:
             OperationDecided: It was aborted, or published otherwise.
         """
         return self._operations.publish(
-            self.id, epoch, wait, self._operations.asking(actor, reason, deadline)
+            self.id, epoch, wait, self._operations.call(actor, reason, deadline)
         )
 
     def abort(
         self, *, actor: str | None = None, reason: str = "", deadline: float | None = None
     ) -> Decision:
         """Gives it up; its claims are free at once."""
-        return self._operations.abort(self.id, self._operations.asking(actor, reason, deadline))
+        return self._operations.abort(self.id, self._operations.call(actor, reason, deadline))

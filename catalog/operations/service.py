@@ -10,8 +10,9 @@ from pyspark.sql import DataFrame
 
 from catalog.cache.holders import Caches
 from catalog.commit.claims import Claim, stable_epoch, view_operation
-from catalog.commit.committer import Committer, Request
+from catalog.commit.committer import Committer
 from catalog.commit.operation_rows import Action, OperationRow, OperationState
+from catalog.context import Call
 from catalog.delta.queue import CommitQueue
 from catalog.delta.store import check_epoch
 from catalog.errors import InvalidInput, NothingPending
@@ -36,7 +37,7 @@ SHOWN_CLAIMS = 1_000
 class Operations:
     """The verbs on operations, for `Catalog` and for the `Operation` that it gives out.
 
-    `ask` makes a request of an actor, a reason and a deadline.
+    `ask` makes a call of an actor, a reason and a deadline.
     """
 
     def __init__(
@@ -45,20 +46,20 @@ class Operations:
         queue: CommitQueue,
         frames: FramePublisher,
         caches: Caches,
-        ask: Callable[[str | None, str, float | None], Request],
+        ask: Callable[[str | None, str, float | None], Call],
     ) -> None:
         self._committer = committer
         self._store = committer.store
         self._queue = queue
         self._frames = frames
         self._caches = caches
-        self.asking = ask
+        self.call = ask
         self.decider = Decider(committer)
         self._applier = Applier(committer)
         self._stager = Stager(committer)
 
-    def _alone(self, request: Request, work: Callable[[], T]) -> T:
-        return self._queue.alone(work, request.deadline)
+    def _alone(self, call: Call, work: Callable[[], T]) -> T:
+        return self._queue.alone(work, call.deadline)
 
     # --- its life ---------------------------------------------------------------------------------
 
@@ -68,7 +69,7 @@ class Operations:
         parts: int | None,
         lease: timedelta,
         id: str | None,
-        asking: Request,
+        call: Call,
     ) -> Operation:
         """Opens an operation, or joins the one that has this id."""
         environment = self._committer.environment
@@ -80,7 +81,7 @@ class Operations:
             name=name,
             state=OperationState.OPEN,
             parts=parts,
-            owner=asking.caller.actor,
+            owner=call.caller.actor,
             lease=check_lease(lease),
             lease_until=now + lease,
             epoch=None,
@@ -88,7 +89,7 @@ class Operations:
             commit_id="",
             opened_at=now,
         )
-        opened = self._alone(asking, lambda: self.decider.open(row, asking))
+        opened = self._alone(call, lambda: self.decider.open(row, call))
         return Operation(self, opened.id, opened.name)
 
     def join(self, id: str) -> Operation:
@@ -106,14 +107,14 @@ class Operations:
         put: Any,
         remove: Any,
         on_existing: str,
-        asking: Request,
+        call: Call,
         progress: Progress,
     ) -> StageResult:
         """Stages a part from a list or from a frame."""
         check_part(part)
         mode = staged_mode(on_existing)
         drops, changes = checked_drops(drop), changes_of(put, remove)
-        caller = asking.caller
+        caller = call.caller
 
         def stage(content: Content) -> StageResult:
             if content.empty:
@@ -122,7 +123,7 @@ class Operations:
                     "remove.",
                     part=part,
                 )
-            return self._alone(asking, lambda: self._stager.stage(operation, part, content, asking))
+            return self._alone(call, lambda: self._stager.stage(operation, part, content, call))
 
         if not isinstance(publish, DataFrame):
             if not isinstance(publish, Iterable):
@@ -139,40 +140,40 @@ class Operations:
                 self._committer.environment,
             )
             return stage(Content(segments, drops, changes, mode))
-        with self._frames.described(publish, asking.deadline, progress, "stage") as batch:
+        with self._frames.described(publish, call.deadline, progress, "stage") as batch:
             segments = (
                 None if batch is None else framed_segments(batch, self._frames, drops, caller.actor)
             )
             return stage(Content(segments, drops, changes, mode))
 
-    def seal(self, operation: str, parts: int | None, asking: Request) -> OperationStatus:
+    def seal(self, operation: str, parts: int | None, call: Call) -> OperationStatus:
         """Fixes the number of parts."""
         if parts is not None:
             check_parts(parts)
-        self._alone(asking, lambda: self.decider.seal(operation, parts, asking))
+        self._alone(call, lambda: self.decider.seal(operation, parts, call))
         return self.status(operation)
 
-    def renew(self, operation: str, lease: timedelta | None, asking: Request) -> OperationStatus:
+    def renew(self, operation: str, lease: timedelta | None, call: Call) -> OperationStatus:
         """Begins the lease anew."""
         if lease is not None:
             check_lease(lease)
-        self._alone(asking, lambda: self.decider.renew(operation, lease, asking))
+        self._alone(call, lambda: self.decider.renew(operation, lease, call))
         return self.status(operation)
 
-    def publish(self, operation: str, epoch: int | None, wait: bool, asking: Request) -> Decision:
+    def publish(self, operation: str, epoch: int | None, wait: bool, call: Call) -> Decision:
         """Publishes now or at an epoch."""
         if epoch is None:
-            decision = self._alone(asking, lambda: self._applier.publish(operation, asking))
+            decision = self._alone(call, lambda: self._applier.publish(operation, call))
         else:
             at = check_epoch(epoch)
-            decision = self._alone(asking, lambda: self._applier.make_ready(operation, at, asking))
+            decision = self._alone(call, lambda: self._applier.make_ready(operation, at, call))
         if wait:
             self._caches.follow(decision.version, decision)
         return decision
 
-    def abort(self, operation: str, asking: Request) -> Decision:
+    def abort(self, operation: str, call: Call) -> Decision:
         """Aborts an open operation."""
-        return self._alone(asking, lambda: self.decider.abort(operation, asking))
+        return self._alone(call, lambda: self.decider.abort(operation, call))
 
     # --- epochs -----------------------------------------------------------------------------------
 
@@ -180,16 +181,16 @@ class Operations:
     def stable_epoch(self) -> int:
         return stable_epoch(self._store, self._store.head().version).stable
 
-    def advance(self, epoch: int, wait: bool, asking: Request) -> Advance:
+    def advance(self, epoch: int, wait: bool, call: Call) -> Advance:
         """Raises the stable epoch."""
         to = check_epoch(epoch)
-        done = self._alone(asking, lambda: self._applier.advance(to, asking))
+        done = self._alone(call, lambda: self._applier.advance(to, call))
         if wait:
             self._caches.follow(done.version, done)
         return done
 
     def publish_pending(
-        self, key: str, epoch: int | None, wait: bool, asking: Request
+        self, key: str, epoch: int | None, wait: bool, call: Call
     ) -> tuple[Decision, ...]:
         """Publishes every open operation that has changes of a key."""
         if not isinstance(key, str):
@@ -203,7 +204,7 @@ class Operations:
                 "there are.",
                 key=key,
             )
-        decisions = tuple(self.publish(each, epoch, False, asking) for each in pending)
+        decisions = tuple(self.publish(each, epoch, False, call) for each in pending)
         if wait:
             self._caches.follow(max(each.version for each in decisions), decisions)
         return decisions

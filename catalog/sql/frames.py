@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
@@ -12,7 +11,7 @@ from pyspark.sql import functions as F
 from catalog.delta.audit_log import AUDIT, AuditLog
 from catalog.delta.location import Location
 from catalog.delta.runs import RUNS, RunLog
-from catalog.delta.store import Store
+from catalog.delta.store import AsOf, Store
 from catalog.delta.task_view import create_tasks_view
 from catalog.errors import InvalidInput, VersionNotFound
 from catalog.sql import audit_views, functions, views
@@ -20,8 +19,6 @@ from catalog.sql import audit_views, functions, views
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-AsOf = int | datetime | None
-Epoch = int | None
 # The other kinds are how operations come about; nobody is to see what is only staged.
 _VISIBLE = "kind IN ('schema', 'retired', 'segment', 'object', 'named', 'version')"
 
@@ -29,8 +26,7 @@ _VISIBLE = "kind IN ('schema', 'retired', 'segment', 'object', 'named', 'version
 class Frames(ABC):
     """What `Catalog` shows as frames. A frame stays at the version at which it was made.
 
-    `as_of` is a version or a time; `as_of_epoch` stands for the last version before the stable
-    epoch went past it.
+    `as_of` is a version, a time or an `Epoch`.
     """
 
     _spark: SparkSession
@@ -97,61 +93,57 @@ class Frames(ABC):
         """Recorded runs of jobs, one row each; none if no job has run yet."""
         return self._run_log.frame(self._spark)
 
-    def schemas(self, as_of: AsOf = None, *, as_of_epoch: Epoch = None) -> DataFrame:
+    def schemas(self, as_of: AsOf = None) -> DataFrame:
         """Live schemas, now or as of a version or a time; the frame is pinned to that version."""
-        return self._view("schemas", as_of, as_of_epoch)
+        return self._view("schemas", as_of)
 
-    def schema_columns(self, as_of: AsOf = None, *, as_of_epoch: Epoch = None) -> DataFrame:
+    def schema_columns(self, as_of: AsOf = None) -> DataFrame:
         """Columns of live schemas, nested ones by path."""
-        return self._view("schema_columns", as_of, as_of_epoch)
+        return self._view("schema_columns", as_of)
 
-    def segments(self, as_of: AsOf = None, *, as_of_epoch: Epoch = None) -> DataFrame:
+    def segments(self, as_of: AsOf = None) -> DataFrame:
         """Segments, now or as of a version or a time."""
-        return self._view("segments", as_of, as_of_epoch)
+        return self._view("segments", as_of)
 
-    def segments_without_schema(
-        self, as_of: AsOf = None, *, as_of_epoch: int | None = None
-    ) -> DataFrame:
+    def segments_without_schema(self, as_of: AsOf = None) -> DataFrame:
         """Segments whose schema is not known yet, with what was wrong where one was looked for."""
-        return self._view("segments_without_schema", as_of, as_of_epoch)
+        return self._view("segments_without_schema", as_of)
 
-    def segment_schemas(self, as_of: AsOf = None, *, as_of_epoch: Epoch = None) -> DataFrame:
+    def segment_schemas(self, as_of: AsOf = None) -> DataFrame:
         """Segments with the definitions of their schemas."""
-        return self._view("segment_schemas", as_of, as_of_epoch)
+        return self._view("segment_schemas", as_of)
 
-    def datasources(self, as_of: AsOf = None, *, as_of_epoch: Epoch = None) -> DataFrame:
+    def datasources(self, as_of: AsOf = None) -> DataFrame:
         """Datasources with counts of segments, schemas and rows."""
-        return self._view("datasources", as_of, as_of_epoch)
+        return self._view("datasources", as_of)
 
-    def datasource_columns(
-        self, as_of: AsOf = None, *, as_of_epoch: int | None = None
-    ) -> DataFrame:
+    def datasource_columns(self, as_of: AsOf = None) -> DataFrame:
         """Columns of datasources, over all schemas that their segments have."""
-        return self._view("datasource_columns", as_of, as_of_epoch)
+        return self._view("datasource_columns", as_of)
 
-    def orphan_schemas(self, as_of: AsOf = None, *, as_of_epoch: Epoch = None) -> DataFrame:
+    def orphan_schemas(self, as_of: AsOf = None) -> DataFrame:
         """Live schemas that nothing refers to."""
-        return self._view("orphan_schemas", as_of, as_of_epoch)
+        return self._view("orphan_schemas", as_of)
 
-    def retired_schemas(self, as_of: AsOf = None, *, as_of_epoch: Epoch = None) -> DataFrame:
+    def retired_schemas(self, as_of: AsOf = None) -> DataFrame:
         """Schemas on their way out."""
-        return self._view("retired_schemas", as_of, as_of_epoch)
+        return self._view("retired_schemas", as_of)
 
-    def objects(self, as_of: AsOf = None, *, as_of_epoch: Epoch = None) -> DataFrame:
+    def objects(self, as_of: AsOf = None) -> DataFrame:
         """Objects with their bodies and links, now or as of a version or a time."""
-        return self._view("objects", as_of, as_of_epoch)
+        return self._view("objects", as_of)
 
-    def object_links(self, as_of: AsOf = None, *, as_of_epoch: Epoch = None) -> DataFrame:
+    def object_links(self, as_of: AsOf = None) -> DataFrame:
         """Links between objects, one row each."""
-        return self._view("object_links", as_of, as_of_epoch)
+        return self._view("object_links", as_of)
 
-    def operations(self, as_of: AsOf = None, *, as_of_epoch: Epoch = None) -> DataFrame:
+    def operations(self, as_of: AsOf = None) -> DataFrame:
         """Operations with their states, parts and leases; age and expiry are those of now."""
-        return self._view("operations", as_of, as_of_epoch)
+        return self._view("operations", as_of)
 
-    def claims(self, as_of: AsOf = None, *, as_of_epoch: Epoch = None) -> DataFrame:
+    def claims(self, as_of: AsOf = None) -> DataFrame:
         """What operations that are open or ready claim, one row for each key and part."""
-        return self._view("claims", as_of, as_of_epoch)
+        return self._view("claims", as_of)
 
     def create_views(self, prefix: str = "") -> list[str]:
         """Makes the views available to SQL and returns their names.
@@ -203,7 +195,7 @@ class Frames(ABC):
                 after=after,
             ) from error
 
-    def _view(self, name: str, as_of: AsOf, epoch: int | None = None) -> DataFrame:
-        version = self._store.version_as_of(as_of, epoch)
+    def _view(self, name: str, as_of: AsOf) -> DataFrame:
+        version = self._store.version_as_of(as_of)
         pinned = self._store.pinned(version)
         return self._spark.sql(views.query_at(self._spark, name, pinned))

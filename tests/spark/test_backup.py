@@ -14,7 +14,7 @@ import pytest
 from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
 
-from catalog import Catalog, Contract, Object, Step
+from catalog import Catalog, Contract, Epoch, Object, Step
 from catalog.delta.layout import LAYOUT
 from catalog.delta.runs import Run
 from catalog.environment import Environment
@@ -112,8 +112,8 @@ def test_a_backup_of_everything_comes_back_after_all_is_lost(
     assert again.operation(id="open").publish().state == "published"
     assert again.advance(4).applied == ("ready",)
     # The steps before the backup are not in the history of the new table.
-    assert again.objects(as_of_epoch=3).count() == 2
-    refusal(again, VersionNotFound, lambda: again.objects(as_of_epoch=2), "before the backup")
+    assert again.objects(as_of=Epoch(3)).count() == 2
+    refusal(again, VersionNotFound, lambda: again.objects(as_of=Epoch(2)), "before the backup")
     assert again.verify(since=0).ok
 
 

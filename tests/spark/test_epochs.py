@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from catalog import Catalog, Object
+from catalog import Catalog, Epoch, Object
 from catalog.errors import (
     ClaimConflict,
     EpochNotNewer,
@@ -397,14 +397,14 @@ def test_each_epoch_can_be_read_as_it_was_in_the_end(catalog: Catalog) -> None:
     catalog.advance(4)
 
     def seen(epoch: int) -> set[str]:
-        found = catalog.segments(as_of_epoch=epoch).select("segment_id").collect()
+        found = catalog.segments(as_of=Epoch(epoch)).select("segment_id").collect()
         return {row["segment_id"] for row in found}
 
     assert seen(1) == set()
     assert seen(2) == seen(3) == {"orders/1", "orders/plain"}
     assert seen(4) == {"orders/1", "orders/2", "orders/plain"}
-    assert catalog.get("table/x", as_of_epoch=3).revision == 1
-    assert catalog.types(as_of_epoch=1) == ()
+    assert catalog.get("table/x", as_of=Epoch(3)).revision == 1
+    assert catalog.types(as_of=Epoch(1)) == ()
     assert catalog.stable_epoch_at(catalog.version_at_epoch(3)) == 2
     error = refusal(catalog, VersionNotFound, lambda: seen(5))
     assert (error.values["epoch"], error.values["stable"]) == (5, 4)
