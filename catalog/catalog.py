@@ -18,8 +18,7 @@ from pyspark.sql import DataFrame
 from catalog.auditing import Auditing
 from catalog.backfill.completing import Completed, Completer
 from catalog.backfill.waiting import Completion
-from catalog.commit.committer import Committer
-from catalog.commit.counters import Counters
+from catalog.commit.committer import Committer, OperationCounters
 from catalog.config import Settings, user
 from catalog.configuring import Configuring
 from catalog.context import Call, Context
@@ -158,7 +157,7 @@ class Catalog(
         )
         self._dropper = Dropper(self._writer, opened.segment_buckets, environment)
         self._completer = Completer(self._writer, opened.segment_buckets, terms, environment)
-        self._counters = Counters()
+        self._counters = OperationCounters()
         self._committer = Committer(
             self._writer, opened.segment_buckets, environment, self._counters
         )

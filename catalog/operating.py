@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from datetime import timedelta
 
-from catalog.commit.counters import Counters, OperationMetrics
+from catalog.commit.committer import OperationCounters, OperationMetrics
 from catalog.context import Call
 from catalog.delta.queue import CommitQueue
 from catalog.delta.store import AsOf, Epoch
@@ -24,7 +24,7 @@ class Operating(Discovery):
     """The verbs of `Catalog` that prepare changes."""
 
     _operations: Operations
-    _counters: Counters
+    _counters: OperationCounters
     _queue: CommitQueue
 
     @abstractmethod

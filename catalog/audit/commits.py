@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from catalog.delta.audit_log import CALLERS
+from catalog.delta.store import metadata_of
 from catalog.model import from_micros
 
 TOLD = ("actor", "reason", "run", "session")
@@ -95,7 +95,7 @@ def _distinct(names: Iterable[str | None]) -> list[str]:
 
 def commit_of(row: Mapping[str, Any]) -> Commit:
     """A commit from a row of Delta's history: version, micros, operation and userMetadata."""
-    told = _document(row["userMetadata"])
+    told = metadata_of(row["userMetadata"])
     verb, commit_id = told.get("verb"), told.get("commit")
     return Commit(
         version=int(row["version"]),
@@ -111,14 +111,6 @@ def lost_changes(commits: Iterable[Commit]) -> tuple[int, int] | None:
     """The first and last of commits whose changes are lost; none if they changed nothing."""
     versions = [commit.version for commit in commits if commit.changes_rows]
     return (min(versions), max(versions)) if versions else None
-
-
-def _document(text: str | None) -> dict[str, Any]:
-    try:
-        found = json.loads(text or "")
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) and "strata" in found else {}
 
 
 def _callers(told: Any) -> tuple[CallerRow, ...] | None:

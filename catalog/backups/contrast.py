@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from catalog.backups.kinds import Behaviour, kinds_that
-from catalog.commit.changes import Change
 from catalog.commit.rowset import RowSet, as_changes
-from catalog.delta.layout import ENTRY_COLUMNS, SCHEMA_BUCKETS
+from catalog.delta.changes import RowChange
+from catalog.delta.layout import ENTRY_COLUMNS, SCHEMA_BUCKETS, bucket_sql
 from catalog.delta.statements import DATASOURCE
 from catalog.model import Kind, micros
 from catalog.schema.names import literal
@@ -77,11 +77,11 @@ def contrast(then: DataFrame, now: DataFrame) -> DataFrame:
     grows = f"kind = '{Kind.NAMED}' AND {current('o')} > {current('n')}"
     differs = " OR ".join(f"NOT o.{name} <=> n.{name}" for name in _CONTENT)
     change = (
-        f"CASE WHEN n.commit_id IS NULL THEN '{Change.INSERT}' WHEN o.commit_id IS NULL "
-        f"THEN IF(kind IN ({kinds_that(Behaviour.RESTORED)}), '{Change.DELETE}', NULL) "
-        f"WHEN {grows} THEN '{Change.UPDATE}' "
+        f"CASE WHEN n.commit_id IS NULL THEN '{RowChange.INSERT}' WHEN o.commit_id IS NULL "
+        f"THEN IF(kind IN ({kinds_that(Behaviour.RESTORED)}), '{RowChange.DELETE}', NULL) "
+        f"WHEN {grows} THEN '{RowChange.UPDATE}' "
         f"WHEN kind IN ({kinds_that(Behaviour.GROW_ONLY)}) THEN NULL "
-        f"WHEN {differs} THEN '{Change.UPDATE}' END AS change"
+        f"WHEN {differs} THEN '{RowChange.UPDATE}' END AS change"
     )
     revision = "greatest(coalesce(o.revision, 0), coalesce(n.revision, 0)) + 1 AS revision"
     # The datasource of a segment that goes has to be known: claims are asked for by it.
@@ -110,7 +110,7 @@ def reaches(changed: DataFrame) -> list[Reach]:
         .agg(
             *(
                 F.count_if(F.col("change") == change.value).alias(change.value)
-                for change in (Change.INSERT, Change.UPDATE, Change.DELETE)
+                for change in (RowChange.INSERT, RowChange.UPDATE, RowChange.DELETE)
             ),
             F.collect_set("bucket").alias("buckets"),
             F.min("key").alias("low"),
@@ -133,7 +133,7 @@ def reaches(changed: DataFrame) -> list[Reach]:
 
 def schema_bucket_of(column: str) -> Column:
     """The bucket of a schema, as an expression."""
-    return F.expr(f"CAST(pmod(xxhash64({column}), {SCHEMA_BUCKETS}) AS INT)")
+    return F.expr(f"CAST({bucket_sql(column, SCHEMA_BUCKETS)} AS INT)")
 
 
 def first_keys(changed: DataFrame, kinds: Sequence[str]) -> dict[str, tuple[tuple[str, str], ...]]:
@@ -196,7 +196,7 @@ def probes(
     )
     asked = (
         changed.where("kind = 'segment'")
-        .selectExpr("bucket", "datasource", f"change <> '{Change.DELETE}' AS comes")
+        .selectExpr("bucket", "datasource", f"change <> '{RowChange.DELETE}' AS comes")
         .union(more.selectExpr("bucket", "datasource", "false AS comes"))
         .groupBy("bucket", "datasource")
         .agg(F.bool_or("comes").alias("comes"))
@@ -204,8 +204,8 @@ def probes(
         .join(known.selectExpr("key AS datasource", "commit_id AS seen"), "datasource", "left")
     )
     change = (
-        f"CASE WHEN seen IS NOT NULL THEN '{Change.EXPECT}' "
-        f"WHEN comes THEN '{Change.INSERT}' ELSE '{Change.PROBE}' END"
+        f"CASE WHEN seen IS NOT NULL THEN '{RowChange.EXPECT}' "
+        f"WHEN comes THEN '{RowChange.INSERT}' ELSE '{RowChange.PROBE}' END"
     )
     return as_changes(
         asked,
@@ -255,7 +255,7 @@ def carried(
     session = then.sparkSession
     others = session.createDataFrame([(each,) for each in sorted(more)], "key STRING")
     wanted = (
-        changed.where(f"change <> '{Change.DELETE}' AND fingerprint IS NOT NULL")
+        changed.where(f"change <> '{RowChange.DELETE}' AND fingerprint IS NOT NULL")
         .selectExpr("fingerprint AS key")
         .union(gone)
         .union(others)
@@ -283,7 +283,7 @@ def carried(
             "starts_at": "CAST(NULL AS TIMESTAMP)",
             "ends_at": "CAST(NULL AS TIMESTAMP)",
             **_written(rows),
-            "change": f"'{Change.INSERT}'",
+            "change": f"'{RowChange.INSERT}'",
             "fresh": "false",
             "shared": "false",
         },

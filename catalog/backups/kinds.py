@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
+from catalog.delta import layout
 from catalog.errors import CommitFailed
 from catalog.model import Kind
 
@@ -65,6 +66,6 @@ def bucket_sql(buckets: int) -> str:
     """The bucket of a row in a catalog with so many segment buckets."""
     return (
         "CAST(CASE WHEN kind IN ('segment', 'datasource') OR (kind = 'staged' AND target IN "
-        f"('segment', 'datasource')) THEN pmod(xxhash64(substring_index(key, '/', 1)), {buckets}) "
+        f"('segment', 'datasource')) THEN {layout.bucket_sql(layout.BEFORE_SLASH, buckets)} "
         "ELSE bucket END AS INT)"
     )

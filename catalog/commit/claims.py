@@ -59,8 +59,14 @@ class Standing:
         return tuple(claim for claim in self.claims if not claim.shared)
 
     def ignoring(self, before: Claims) -> Claims:
-        """The claims that a statement has to mind, once more is known to be decided."""
+        """The claims that a statement has to check, now that more are known to be decided."""
         return replace(before, decided=before.decided | self.decided)
+
+    def respected(self, before: Claims) -> Claims:
+        """The same; raises `ClaimConflict` if an undecided operation has a key for itself."""
+        if self.exclusive:
+            raise claimed(self.exclusive)
+        return self.ignoring(before)
 
 
 @dataclass(frozen=True)

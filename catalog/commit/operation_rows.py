@@ -36,7 +36,7 @@ class OperationState(StrEnum):
         return self in (OperationState.PUBLISHED, OperationState.ABORTED)
 
 
-class Action(StrEnum):
+class StagedAction(StrEnum):
     """What a staged row does with the row that it is for."""
 
     PUBLISH = "publish"

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from catalog.commit.changes import Change, change_rows
 from catalog.commit.operation_rows import (
     EPOCH_BUCKET,
     OBJECT_BUCKET,
@@ -19,6 +18,7 @@ from catalog.commit.operation_rows import (
     operation_bucket,
 )
 from catalog.commit.rows import CHANGE_ENTRY, schema_bucket
+from catalog.delta.changes import RowChange, change_rows
 from catalog.delta.statements import Bounds, Partition, Statement
 from catalog.delta.store import Store
 from catalog.model import Kind
@@ -51,13 +51,13 @@ class RowSet:
         kind: Kind | str,
         bucket: int,
         key: str,
-        change: Change,
+        change: RowChange,
         *,
         read: bool = True,
         **columns: Any,
     ) -> None:
         """Adds a row; `read` is false for one that by rule Z nobody else can have written."""
-        self._changing |= change in (Change.UPDATE, Change.DELETE, Change.PROBE)
+        self._changing |= change in (RowChange.UPDATE, RowChange.DELETE, RowChange.PROBE)
         self.rows.append(
             {
                 "kind": str(kind),
@@ -99,7 +99,7 @@ class RowSet:
             Kind.OPERATION,
             operation_bucket(row.id),
             row.id,
-            Change.INSERT if before is None else Change.UPDATE,
+            RowChange.INSERT if before is None else RowChange.UPDATE,
             seen=None if before is None else before.commit_id,
             state=row.state.value,
             payload=row.payload(),
@@ -112,7 +112,7 @@ class RowSet:
 
     def expect(self, kind: Kind, bucket: int, key: str, seen: str) -> None:
         """Refuses the statement if the row is not the one that was read."""
-        self.add(kind, bucket, key, Change.EXPECT, seen=seen)
+        self.add(kind, bucket, key, RowChange.EXPECT, seen=seen)
 
     def epoch(self, row: EpochRow, before: EpochRow) -> None:
         """Writes the stable epoch, or the same again because the ready set changed."""
@@ -120,7 +120,7 @@ class RowSet:
             Kind.EPOCH,
             EPOCH_BUCKET,
             STABLE,
-            Change.INSERT if before.commit_id is None else Change.UPDATE,
+            RowChange.INSERT if before.commit_id is None else RowChange.UPDATE,
             seen=before.commit_id,
             payload=row.payload(),
         )
@@ -131,9 +131,9 @@ class RowSet:
         `rise` is added to its revision, so that no object ever has a higher one.
         """
         if seen is None:
-            self.add(Kind.GUARD, OBJECT_BUCKET, OBJECTS, Change.INSERT, revision=rise)
+            self.add(Kind.GUARD, OBJECT_BUCKET, OBJECTS, RowChange.INSERT, revision=rise)
         else:
-            how = Change.UPDATE if change else Change.EXPECT
+            how = RowChange.UPDATE if change else RowChange.EXPECT
             self.add(Kind.GUARD, OBJECT_BUCKET, OBJECTS, how, seen=seen, revision=rise)
 
     def schema(self, schema: Schema) -> None:
@@ -145,7 +145,7 @@ class RowSet:
             Kind.SCHEMA,
             schema_bucket(schema.fingerprint),
             schema.fingerprint,
-            Change.INSERT,
+            RowChange.INSERT,
             fingerprint=schema.fingerprint,
             digest=schema.digest,
             payload=schema.payload,

@@ -66,6 +66,9 @@ DEFAULT_SEGMENT_BUCKETS = 16
 # Many: two operations that are opened at once should not meet.
 OPERATION_BUCKETS = 64
 
+# What the bucket of a segment, of a part of an operation and of a version of a name follows from.
+BEFORE_SLASH = "substring_index(key, '/', 1)"
+
 LAYOUT_PROPERTY = "strata.layout"
 # Names the tables beside the entries as ours: others may have tables of such names in a schema.
 TABLE_PROPERTY = "strata.table"
@@ -170,6 +173,11 @@ def bucket_of(text: str, buckets: int) -> int:
     unsigned: int = xxhash.xxh64_intdigest(text.encode(), seed=42)
     signed = unsigned - (1 << 64) if unsigned >= 1 << 63 else unsigned
     return signed % buckets
+
+
+def bucket_sql(text: str, buckets: int) -> str:
+    """The same in SQL, for an expression."""
+    return f"pmod(xxhash64({text}), {buckets})"
 
 
 def complete(session: SparkSession, pinned: str) -> str:

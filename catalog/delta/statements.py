@@ -33,6 +33,9 @@ _WRITTEN = f"s.kind <> '{ASKING}'"
 # The key of the part that a staged row belongs to.
 PART_KEY = "concat(t.operation, '/', t.part)"
 
+# From this many rows on, running a statement takes longer than planning and compiling it.
+BULK_ROWS = 5_000
+
 _SAME_KEY = "t.kind = s.kind AND t.bucket = s.bucket AND t.key = s.key"
 
 
@@ -231,6 +234,20 @@ def insert_or_replace(
         f"THEN UPDATE SET {updates}, revision = t.revision + 1 "
         f"WHEN NOT MATCHED AND {_WRITTEN} THEN {_insert(terms=terms)}"
     )
+
+
+def merge_segments(
+    target: str,
+    partitions: Iterable[Partition],
+    bounds: Bounds,
+    refuse: Refuse | None,
+    claims: Claims,
+    terms: bool,
+) -> Callable[[str], str]:
+    """The MERGE of a publish: it inserts, or with nothing to refuse also replaces."""
+    if refuse is None:
+        return insert_or_replace(target, partitions, bounds, claims, terms)
+    return insert_missing(target, partitions, bounds, refuse, claims, terms)
 
 
 _COMPLETED = (

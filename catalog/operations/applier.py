@@ -13,24 +13,28 @@ from catalog.commit.claims import (
     stable_epoch,
     view_operation,
 )
-from catalog.commit.committer import Committer, Settled, named
+from catalog.commit.committer import Committer, Settled
 from catalog.commit.operation_rows import EpochRow, OperationRow, OperationState, PartRow
 from catalog.commit.rowset import RowSet
 from catalog.context import Call
 from catalog.contracts.rows import write_limits
-from catalog.delta.statements import Statement
+from catalog.delta.statements import BULK_ROWS, Statement
 from catalog.delta.store import ADVANCE
 from catalog.errors import EpochNotNewer, EpochOrder, EpochRegression
 from catalog.objects.apply import after, check_in_order, in_order, write_objects
 from catalog.objects.limits import changed_limits
 from catalog.objects.reading import all_objects, staged_objects
-from catalog.operations.decision import Decision, check_complete, decided, decision_of
+from catalog.operations.decision import (
+    Decision,
+    check_complete,
+    decided,
+    decision_of,
+    named,
+)
 from catalog.operations.net import net_segments
 from catalog.operations.tables import check_tables
 
 log = logging.getLogger(__name__)
-# From so many staged segments on, running a statement takes longer than planning it.
-_BULK = 5_000
 
 
 @dataclass(frozen=True)
@@ -121,7 +125,7 @@ class Applier:
             point,
             self._store,
             more=[] if segments is None else [segments],
-            bulk=sum(part.segments + part.drops for part in parts) >= _BULK,
+            bulk=sum(part.segments + part.drops for part in parts) >= BULK_ROWS,
             changing=True,
         )
 

@@ -14,20 +14,19 @@ from catalog.commit.rows import DIGEST_SQL, entry_table
 from catalog.contracts.checking import Offence, offences_among
 from catalog.contracts.terms import Terms
 from catalog.delta.layout import bucket_of
-from catalog.delta.statements import Bounds, Partition
+from catalog.delta.statements import BULK_ROWS, Bounds, Partition
 from catalog.delta.store import Store
 from catalog.errors import InvalidInput
 from catalog.model import Caller, Kind, OnExisting, Segment, check_segment_id
 from catalog.objects.changes import Changes
 from catalog.segments.batch import batch_of, plan_group
-from catalog.segments.group import BULK
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from catalog.environment import Environment
     from catalog.segments.frame import FramePublisher
-    from catalog.segments.staged import StagedBatch
+    from catalog.segments.staging import StagedBatch
 
 
 _BROUGHT = (Kind.SEGMENT, Kind.SCHEMA)
@@ -110,7 +109,7 @@ def listed_segments(
     if both:
         raise _published_and_dropped(both)
     plan = plan_group([batch], {})
-    bulk = len(batch.segments) >= BULK
+    bulk = len(batch.segments) >= BULK_ROWS
 
     def rows(commit_id: str) -> DataFrame:
         table = entry_table(

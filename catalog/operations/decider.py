@@ -8,13 +8,19 @@ from dataclasses import replace
 from datetime import timedelta
 
 from catalog.commit.claims import OperationView, some_operations, view_operation
-from catalog.commit.committer import Committer, Settled, named
+from catalog.commit.committer import Committer, Settled
 from catalog.commit.operation_rows import OperationRow, OperationState
 from catalog.commit.rowset import RowSet
 from catalog.context import Call
 from catalog.delta.statements import Statement
 from catalog.errors import InvalidInput
-from catalog.operations.decision import Decision, check_open, decided, decision_of
+from catalog.operations.decision import (
+    Decision,
+    check_open,
+    decided,
+    decision_of,
+    named,
+)
 
 log = logging.getLogger(__name__)
 

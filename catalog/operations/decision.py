@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from catalog.commit.claims import OperationView
@@ -25,6 +26,11 @@ class Decision:
     epoch: int | None = None
     repeated: bool = False
     retries: int = 0
+
+
+def named(operation: str) -> Callable[[], Mapping[str, int | str]]:
+    """The operation as a commit's metadata names it."""
+    return lambda: {"operation": operation}
 
 
 def check_open(row: OperationRow) -> None:

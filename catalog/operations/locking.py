@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from catalog.commit.claims import Claim, claimed
-from catalog.commit.operation_rows import ABSENT, AFTER, Action, OperationRow, OperationState
+from catalog.commit.operation_rows import ABSENT, AFTER, OperationRow, OperationState, StagedAction
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Lock:
 
     target: str
     key: str
-    action: Action
+    action: StagedAction
     base: str
     ahead: tuple[OperationRow, ...] = ()
     joined: bool = False
@@ -39,12 +39,12 @@ class Lock:
 
 def compatible(one: str, other: str) -> bool:
     """Whether two operations can have a key at once."""
-    return one == Action.HOLD and other == Action.HOLD
+    return one == StagedAction.HOLD and other == StagedAction.HOLD
 
 
 def lock(
     target: str,
-    wanted: Mapping[str, Action],
+    wanted: Mapping[str, StagedAction],
     staged: Iterable[StagedClaim],
     own: str,
     operations: Mapping[str, OperationRow],
@@ -76,8 +76,8 @@ def lock(
         ]
         if held:
             raise claimed(held)
-        has = any(action is Action.HOLD or row.action != Action.HOLD for row in mine)
-        if has and action not in (Action.PUT, Action.REMOVE):
+        has = any(action is StagedAction.HOLD or row.action != StagedAction.HOLD for row in mine)
+        if has and action not in (StagedAction.PUT, StagedAction.REMOVE):
             continue
         ahead = {operation.id: operation for _, operation in others}
         base = AFTER if ahead else commit_ids.get(key, ABSENT)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from catalog.commit.changes import Change
-from catalog.commit.operation_rows import ABSENT, AFTER, Action, OperationRow, PartRow
+from catalog.commit.operation_rows import ABSENT, AFTER, OperationRow, PartRow, StagedAction
 from catalog.commit.rowset import RowSet, as_changes
+from catalog.delta.changes import RowChange
 from catalog.delta.store import Store
 from catalog.model import micros
 from catalog.schema.names import literal
@@ -54,8 +54,8 @@ def _staged(
     buckets = ", ".join(map(str, sorted({bucket for part in parts for bucket in part.buckets})))
     places = ", ".join(f"{literal(each.id)}, {n}" for n, each in enumerate(operations))
     names = ", ".join(literal(each.id) for each in operations)
-    drops = f"filter(steps, x -> x.action = '{Action.DROP}')"
-    writes = f"'{Action.PUBLISH}', '{Action.REPLACE}'"
+    drops = f"filter(steps, x -> x.action = '{StagedAction.DROP}')"
+    writes = f"'{StagedAction.PUBLISH}', '{StagedAction.REPLACE}'"
     # One that only keeps a segment may know less of it than the one that brings it.
     content = f"struct(action, {', '.join(_CONTENT)})"
     return store.session.sql(
@@ -63,7 +63,7 @@ def _staged(
         f"size(filter(steps, x -> x.action IN ({writes}) AND x.n > coalesce(dropped, -1))) "
         f"AS writes FROM (SELECT *, array_max(transform({drops}, x -> x.n)) AS dropped FROM ("
         "SELECT bucket, key, min_by(base, n) AS base, "
-        f"coalesce(max_by({content}, n) FILTER (WHERE action <> '{Action.KEEP}'), "
+        f"coalesce(max_by({content}, n) FILTER (WHERE action <> '{StagedAction.KEEP}'), "
         f"max_by({content}, n)) AS last, "
         "collect_set(struct(n, action)) AS steps FROM ("
         f"SELECT *, element_at(map({places}), operation) AS n FROM {store.pinned(version)} "
@@ -93,9 +93,10 @@ def _rows(source: DataFrame, rows: RowSet) -> DataFrame:
     """The source rows of the general commit."""
     now = f"timestamp_micros({micros(rows.now)})"
     change = (
-        f"CASE WHEN last.action = '{Action.DROP}' THEN IF(seen IS NULL, NULL, '{Change.DELETE}') "
-        f"WHEN seen IS NULL THEN '{Change.INSERT}' "
-        f"WHEN writes = 0 THEN '{Change.EXPECT}' ELSE '{Change.UPDATE}' END"
+        f"CASE WHEN last.action = '{StagedAction.DROP}' "
+        f"THEN IF(seen IS NULL, NULL, '{RowChange.DELETE}') "
+        f"WHEN seen IS NULL THEN '{RowChange.INSERT}' "
+        f"WHEN writes = 0 THEN '{RowChange.EXPECT}' ELSE '{RowChange.UPDATE}' END"
     )
     given = {
         "kind": "'segment'",

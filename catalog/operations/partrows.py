@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from catalog.commit.changes import Change
 from catalog.commit.operation_rows import (
     ABSENT,
     OBJECT_BUCKET,
-    Action,
     PartRow,
+    StagedAction,
     operation_bucket,
     part_key,
 )
 from catalog.commit.rows import ENTRY, segment_bucket
 from catalog.commit.rowset import RowSet, as_changes
+from catalog.delta.changes import RowChange
 from catalog.delta.layout import bucket_of
 from catalog.delta.statements import not_among
 from catalog.delta.store import Store
@@ -46,7 +46,9 @@ class PartRows:
 
     def add_claim(self, claim: Lock) -> None:
         """Stages a claim on an object or a datasource, with the put that it is for."""
-        put = self._content.changes.puts.get(claim.key) if claim.action is Action.PUT else None
+        put = (
+            self._content.changes.puts.get(claim.key) if claim.action is StagedAction.PUT else None
+        )
         bucket = (
             OBJECT_BUCKET if claim.target == Kind.OBJECT else bucket_of(claim.key, self._buckets)
         )
@@ -54,7 +56,7 @@ class PartRows:
             Kind.STAGED,
             bucket,
             claim.key,
-            Change.INSERT,
+            RowChange.INSERT,
             **self._named(claim.target, claim.action, claim.base),
             fingerprint=put.fingerprint if put else None,
             datasource=put.datasource if put else None,
@@ -70,7 +72,7 @@ class PartRows:
             self._rows.reads(kind, buckets, *bounds)
             if kind == Kind.SEGMENT:
                 self._rows.reads(Kind.STAGED, buckets, *bounds)
-        found = {k: p for k, p in placed.placements.items() if p.action is not Action.DROP}
+        found = {k: p for k, p in placed.placements.items() if p.action is not StagedAction.DROP}
         mine = segments.where("kind = 'segment'")
         if found:
             table = pa.table(
@@ -81,12 +83,12 @@ class PartRows:
                 }
             )
             mine = mine.join(self._store.session.createDataFrame(table), "key", "left")
-            action = f"coalesce(placed_action, '{Action.PUBLISH}')"
+            action = f"coalesce(placed_action, '{StagedAction.PUBLISH}')"
             base = f"coalesce(placed_base, '{ABSENT}')"
         else:
-            action, base = f"'{Action.PUBLISH}'", f"'{ABSENT}'"
+            action, base = f"'{StagedAction.PUBLISH}'", f"'{ABSENT}'"
         kept = {name: name for name in mine.columns if name in ENTRY.names}
-        inserted = {"change": f"'{Change.INSERT}'", "fresh": "false", "shared": "false"}
+        inserted = {"change": f"'{RowChange.INSERT}'", "fresh": "false", "shared": "false"}
         staged = {
             **kept,
             **inserted,
@@ -107,19 +109,19 @@ class PartRows:
     def add_drops(self, placed: Placed) -> None:
         """Stages what is dropped; also what is not there, so that it stays so."""
         for key in self._content.drops:
-            placement = placed.placements.get(key, Placement(Action.DROP, ABSENT))
+            placement = placed.placements.get(key, Placement(StagedAction.DROP, ABSENT))
             bucket = segment_bucket(key, self._buckets)
             self._rows.add(
                 Kind.STAGED,
                 bucket,
                 key,
-                Change.INSERT,
+                RowChange.INSERT,
                 **self._named(Kind.SEGMENT.value, placement.action, placement.base),
                 datasource=key.partition("/")[0],
             )
             self._rows.reads(Kind.SEGMENT, [bucket], key, key)
 
-    def _named(self, target: str, action: Action, base: str) -> dict[str, Any]:
+    def _named(self, target: str, action: StagedAction, base: str) -> dict[str, Any]:
         return {
             "target": target,
             "operation": self._id,
@@ -149,7 +151,7 @@ class PartRows:
             Kind.PART,
             operation_bucket(self._id),
             part_key(self._id, self._part),
-            Change.INSERT,
+            RowChange.INSERT,
             operation=self._id,
             part=self._part,
             digest=part.digest,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from catalog.commit.claims import Claim, claimed
-from catalog.commit.operation_rows import ABSENT, AFTER, Action, OperationRow, OperationState
+from catalog.commit.operation_rows import ABSENT, AFTER, OperationRow, OperationState, StagedAction
 from catalog.errors import PartConflict
 from catalog.model import OnExisting
 from catalog.segments.batch import conflict
@@ -32,7 +32,7 @@ class Seen:
 class Placement:
     """How a key is staged: what is done with it, and over what."""
 
-    action: Action
+    action: StagedAction
     base: str
     joined: bool = False
 
@@ -90,13 +90,13 @@ def place(
             continue
         current, base = _current(rows, before)
         if key in dropped:
-            placements[key] = Placement(Action.DROP, base)
+            placements[key] = Placement(StagedAction.DROP, base)
         elif current is None:
-            placements[key] = Placement(Action.PUBLISH, base)
+            placements[key] = Placement(StagedAction.PUBLISH, base)
         elif not current.contradicts:
-            placements[key] = Placement(Action.KEEP, base)
+            placements[key] = Placement(StagedAction.KEEP, base)
         elif mode is OnExisting.REPLACE:
-            placements[key] = Placement(Action.REPLACE, base)
+            placements[key] = Placement(StagedAction.REPLACE, base)
         else:
             refused.append(key)
     if refused:
@@ -110,14 +110,14 @@ def _current(
     """The row that will be there when the part's turn comes, and what to call it."""
     if before:
         last, _ = max(before, key=lambda each: (each[1].epoch or 0, each[1].order or 0))
-        return (None if last.action == Action.DROP else last), AFTER
+        return (None if last.action == StagedAction.DROP else last), AFTER
     live = [row for row in rows if row.operation is None]
     return (live[0], live[0].commit_id) if live else (None, ABSENT)
 
 
 def _join(key: str, sibling: Seen, drop: bool) -> Placement:
     """A key that another part of the same operation has: the same again, or a contradiction."""
-    dropped = sibling.action == Action.DROP
+    dropped = sibling.action == StagedAction.DROP
     if dropped != drop or (not drop and sibling.contradicts):
         how = "one publishes it and the other drops it" if dropped != drop else "they differ"
         raise PartConflict(
@@ -128,4 +128,4 @@ def _join(key: str, sibling: Seen, drop: bool) -> Placement:
         )
     assert sibling.action is not None
     assert sibling.base is not None
-    return Placement(Action(sibling.action), sibling.base, joined=True)
+    return Placement(StagedAction(sibling.action), sibling.base, joined=True)

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from catalog.cache.holders import Caches
 from catalog.commit.claims import Claim, stable_epoch, view_operation
 from catalog.commit.committer import Committer
-from catalog.commit.operation_rows import Action, OperationRow, OperationState
+from catalog.commit.operation_rows import OperationRow, OperationState, StagedAction
 from catalog.context import Call
 from catalog.delta.queue import CommitQueue
 from catalog.delta.store import check_epoch
@@ -216,7 +216,7 @@ class Operations:
             f"SELECT DISTINCT s.operation FROM {pinned} AS s JOIN {pinned} AS o "
             "ON o.key = s.operation WHERE s.kind = 'staged' AND o.kind = 'operation' "
             f"AND o.state = '{OperationState.OPEN}' AND s.key = {literal(key)} "
-            f"AND s.action NOT IN ('{Action.HOLD}', '{Action.BUMP}') "
+            f"AND s.action NOT IN ('{StagedAction.HOLD}', '{StagedAction.BUMP}') "
             "AND s.target IN ('segment', 'object') ORDER BY s.operation"
         ).collect()
         return [row["operation"] for row in rows]
@@ -261,7 +261,7 @@ class Operations:
             return claims, len({(each.target, each.key) for each in claims if not each.shared})
         total = self._store.session.sql(
             f"SELECT count(DISTINCT target, key) AS total FROM {staged} "
-            f"AND action <> '{Action.HOLD}'"
+            f"AND action <> '{StagedAction.HOLD}'"
         ).collect()
         return claims, total[0]["total"]
 

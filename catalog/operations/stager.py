@@ -6,21 +6,21 @@ import logging
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from catalog.commit.changes import staging_clash
 from catalog.commit.claims import OperationView, view_operation
 from catalog.commit.committer import Committer, Settled
 from catalog.commit.operation_rows import (
     ABSENT,
     AFTER,
-    Action,
     OperationRow,
     OperationState,
+    StagedAction,
     part_key,
 )
 from catalog.commit.rows import segment_bucket
 from catalog.commit.rowset import RowSet
 from catalog.context import Call
 from catalog.contracts.checking import Offence, refused_only, violation, warned
+from catalog.delta.changes import staging_clash
 from catalog.delta.layout import bucket_of
 from catalog.delta.statements import DATASOURCE, Statement
 from catalog.errors import InvalidInput, OperationDecided, PartConflict
@@ -151,7 +151,9 @@ class _Work:
             known.undecided,
         )
         claims, datasources = self._object_claims(rows, view, staged, known)
-        held = dict.fromkeys(content.segments.datasources if content.segments else (), Action.HOLD)
+        held = dict.fromkeys(
+            content.segments.datasources if content.segments else (), StagedAction.HOLD
+        )
         wanted = {**held, **datasources}
         stated = found_datasources(self._store, self._buckets, wanted, view.version)
         claims += self._datasource_claims(wanted, stated, known)
@@ -211,7 +213,7 @@ class _Work:
         view: OperationView,
         staged: Sequence[StagedObject],
         known: KnownOperations,
-    ) -> tuple[list[Lock], dict[str, Action]]:
+    ) -> tuple[list[Lock], dict[str, StagedAction]]:
         """The claims on objects, and on the datasources whose tables come or go."""
         changes = self._content.changes
         if not changes.keys:
@@ -226,10 +228,10 @@ class _Work:
         # The staged rows say what was given; the links that types add are claimed as well.
         needed = locks(nodes, completed_by(Types.among(nodes), nodes, together))
         wanted = {
-            **dict.fromkeys(needed.held, Action.HOLD),
-            **dict.fromkeys(needed.exclusive, Action.BUMP),
-            **dict.fromkeys(changes.puts, Action.PUT),
-            **dict.fromkeys(changes.removes, Action.REMOVE),
+            **dict.fromkeys(needed.held, StagedAction.HOLD),
+            **dict.fromkeys(needed.exclusive, StagedAction.BUMP),
+            **dict.fromkeys(changes.puts, StagedAction.PUT),
+            **dict.fromkeys(changes.removes, StagedAction.REMOVE),
         }
         for put in changes.puts.values():
             if put.schema is not None:
@@ -242,10 +244,10 @@ class _Work:
             known.undecided,
             objects.commit_ids,
         )
-        return made, dict.fromkeys(needed.datasources, Action.CLAIM)
+        return made, dict.fromkeys(needed.datasources, StagedAction.CLAIM)
 
     def _datasource_claims(
-        self, wanted: dict[str, Action], stated: FoundDatasources, known: KnownOperations
+        self, wanted: dict[str, StagedAction], stated: FoundDatasources, known: KnownOperations
     ) -> list[Lock]:
         known.read(row.operation for row in stated.claims)
         commit_ids = {name: row.commit_id or "" for name, row in stated.rows.items()}

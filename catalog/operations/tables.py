@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from catalog.commit.operation_rows import Action, OperationRow, OperationState
+from catalog.commit.operation_rows import OperationRow, OperationState, StagedAction
 from catalog.commit.rowset import RowSet
 from catalog.contracts.checking import offences_of, refused_only, violation
 from catalog.contracts.limits import TableLimits
@@ -57,7 +57,7 @@ def _check_segments(
     segments = store.session.sql(
         f"SELECT * FROM {store.pinned(version)} WHERE kind = 'staged' AND bucket IN ({homes}) "
         f"AND target = 'segment' AND operation = {literal(operation)} "
-        f"AND action IN ('{Action.PUBLISH}', '{Action.REPLACE}')"
+        f"AND action IN ('{StagedAction.PUBLISH}', '{StagedAction.REPLACE}')"
     )
     groups = group_segments(segments, terms)
     schemas = schemas_of(store, version, {each.fingerprint for each in groups})
@@ -81,7 +81,7 @@ def terms_to_come(
     """
     ready = {each.id for each in undecided.values() if each.state is OperationState.READY}
     moving = {
-        each.key for each in claims if each.action == Action.CLAIM and each.operation in ready
+        each.key for each in claims if each.action == StagedAction.CLAIM and each.operation in ready
     }
     if not moving & set(wanted):
         return dict(terms)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.commit.operation_rows import ABSENT, AFTER, Action
+from catalog.commit.operation_rows import ABSENT, AFTER
+from catalog.commit.operation_rows import StagedAction as Action
 from catalog.errors import ClaimConflict, PartConflict, SegmentConflict
 from catalog.model import OnExisting
 from catalog.operations.placing import Placement, Seen, place
