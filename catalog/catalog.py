@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from types import TracebackType
@@ -165,9 +165,7 @@ class Catalog(
         self._contracts = ContractKeeper(self._committer)
         self._registrar = Registrar(self._committer)
         self._setting_keeper = SettingKeeper(self._committer)
-        self._operations = Operations(
-            self._committer, self._queue, self._frames, self._caches, self._writing
-        )
+        self._operations = Operations(self._context, self._committer, self._frames, self._caches)
 
     @classmethod
     def open(
@@ -498,7 +496,7 @@ class Catalog(
         other = copy(self)
         other._run_id = run_id
         other._operations = copy(self._operations)
-        other._operations.call = other._writing
+        other._operations.context = replace(self._context, run_id=run_id)
         return other
 
     def _caller(self, actor: str | None, reason: str) -> Caller:

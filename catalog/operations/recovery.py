@@ -15,8 +15,7 @@ from catalog.delta.statements import Statement
 from catalog.delta.store import MOST_NAMED, Store
 from catalog.errors import OperationDecided, UnknownOperation
 from catalog.model import micros
-from catalog.operations.decider import Decider
-from catalog.operations.decision import Decision
+from catalog.operations.decision import Decider, Decision
 from catalog.progress import Step
 from catalog.schema.names import literal
 

@@ -1,65 +1,56 @@
-"""Everything that operations need, in one place: called from any thread, committed in one."""
+"""The verbs on operations, with the checks of their input: called from any thread."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 from pyspark.sql import DataFrame
 
 from catalog.cache.holders import Caches
-from catalog.commit.claims import Claim, stable_epoch, view_operation
+from catalog.commit.claims import stable_epoch, view_operation
 from catalog.commit.committer import Committer
-from catalog.commit.operation_rows import OperationRow, OperationState, StagedAction
-from catalog.context import Call
-from catalog.delta.queue import CommitQueue
+from catalog.commit.operation_rows import OperationRow, OperationState
+from catalog.context import Call, Context
 from catalog.delta.store import check_epoch
 from catalog.errors import InvalidInput, NothingPending
 from catalog.model import OnExisting, Segment, check_positive
 from catalog.objects.changes import changes_of
 from catalog.operations.applier import Advance, Applier
-from catalog.operations.content import Content, checked_drops, framed_segments, listed_segments
-from catalog.operations.decider import Decider
-from catalog.operations.decision import Decision
+from catalog.operations.decision import Decider, Decision
 from catalog.operations.operation import Operation, OperationStatus
+from catalog.operations.part import (
+    FramedSegments,
+    ListedSegments,
+    PartContent,
+    PartSegments,
+    checked_drops,
+)
 from catalog.operations.stager import Stager, StageResult
-from catalog.progress import Progress
-from catalog.schema.names import literal
+from catalog.operations.store import claims_of, open_operations_on
+from catalog.segments.batch import batch_of
 from catalog.segments.frame import FramePublisher
 from catalog.words import chosen
 
-T = TypeVar("T")
 LARGEST_PARTS = 10_000
-SHOWN_CLAIMS = 1_000
 
 
 class Operations:
-    """The verbs on operations, for `Catalog` and for the `Operation` that it gives out.
-
-    `ask` makes a call of an actor, a reason and a deadline.
-    """
+    """The verbs on operations, for `OperationsApi` and for the `Operation` that it gives out."""
 
     def __init__(
-        self,
-        committer: Committer,
-        queue: CommitQueue,
-        frames: FramePublisher,
-        caches: Caches,
-        ask: Callable[[str | None, str, float | None], Call],
+        self, context: Context, committer: Committer, frames: FramePublisher, caches: Caches
     ) -> None:
+        self.context = context
         self._committer = committer
-        self._store = committer.store
-        self._queue = queue
+        self._store = context.store
         self._frames = frames
         self._caches = caches
-        self.call = ask
         self.decider = Decider(committer)
         self._applier = Applier(committer)
         self._stager = Stager(committer)
-
-    def _alone(self, call: Call, work: Callable[[], T]) -> T:
-        return self._queue.alone(work, call.deadline)
 
     # --- its life ---------------------------------------------------------------------------------
 
@@ -89,7 +80,7 @@ class Operations:
             commit_id="",
             opened_at=now,
         )
-        opened = self._alone(call, lambda: self.decider.open(row, call))
+        opened = self.context.alone(call, lambda: self.decider.open(row, call))
         return Operation(self, opened.id, opened.name)
 
     def join(self, id: str) -> Operation:
@@ -108,72 +99,73 @@ class Operations:
         remove: Any,
         on_existing: str,
         call: Call,
-        progress: Progress,
     ) -> StageResult:
-        """Stages a part from a list or from a frame."""
+        """Stages a part, with segments from a list or from a frame."""
         check_part(part)
         mode = staged_mode(on_existing)
         drops, changes = checked_drops(drop), changes_of(put, remove)
-        caller = call.caller
-
-        def stage(content: Content) -> StageResult:
+        with self._segments(publish, drops, call) as segments:
+            content = PartContent(segments, drops, changes, mode)
             if content.empty:
                 raise InvalidInput(
                     f"Part {part} brings nothing; give it something to publish, drop, put or "
                     "remove.",
                     part=part,
                 )
-            return self._alone(call, lambda: self._stager.stage(operation, part, content, call))
+            return self.context.alone(
+                call, lambda: self._stager.stage(operation, part, content, call)
+            )
 
-        if not isinstance(publish, DataFrame):
-            if not isinstance(publish, Iterable):
-                raise InvalidInput(
-                    f"publish takes a list of Segment objects or a DataFrame, not {publish!r:.80}.",
-                    publish=publish,
-                )
-            segments = listed_segments(
-                publish,
-                drops,
-                caller,
-                self._store,
-                self._committer.buckets,
-                self._committer.environment,
+    @contextmanager
+    def _segments(
+        self, publish: Iterable[Segment] | DataFrame, drops: tuple[str, ...], call: Call
+    ) -> Iterator[PartSegments | None]:
+        """The segments that a part publishes, if there are any; a frame stays staged meanwhile."""
+        if isinstance(publish, DataFrame):
+            frames, actor = self._frames, call.caller.actor
+            with frames.described(publish, call.deadline, call.progress, "stage") as staged:
+                yield None if staged is None else FramedSegments(staged, drops, frames, actor)
+            return
+        if not isinstance(publish, Iterable):
+            raise InvalidInput(
+                f"publish takes a list of Segment objects or a DataFrame, not {publish!r:.80}.",
+                publish=publish,
             )
-            return stage(Content(segments, drops, changes, mode))
-        with self._frames.described(publish, call.deadline, progress, "stage") as batch:
-            segments = (
-                None if batch is None else framed_segments(batch, self._frames, drops, caller.actor)
-            )
-            return stage(Content(segments, drops, changes, mode))
+        batch = batch_of(publish, call.caller)
+        committer = self._committer
+        where = (self._store, committer.buckets, committer.environment)
+        yield ListedSegments(batch, drops, *where) if batch.segments else None
 
     def seal(self, operation: str, parts: int | None, call: Call) -> OperationStatus:
         """Fixes the number of parts."""
         if parts is not None:
             check_parts(parts)
-        self._alone(call, lambda: self.decider.seal(operation, parts, call))
+        self.context.alone(call, lambda: self.decider.seal(operation, parts, call))
         return self.status(operation)
 
     def renew(self, operation: str, lease: timedelta | None, call: Call) -> OperationStatus:
         """Begins the lease anew."""
         if lease is not None:
             check_lease(lease)
-        self._alone(call, lambda: self.decider.renew(operation, lease, call))
+        self.context.alone(call, lambda: self.decider.renew(operation, lease, call))
         return self.status(operation)
 
     def publish(self, operation: str, epoch: int | None, wait: bool, call: Call) -> Decision:
         """Publishes now or at an epoch."""
         if epoch is None:
-            decision = self._alone(call, lambda: self._applier.publish(operation, call))
+            decision = self.context.alone(call, lambda: self._applier.publish(operation, call))
         else:
             at = check_epoch(epoch)
-            decision = self._alone(call, lambda: self._applier.make_ready(operation, at, call))
+            decision = self.context.alone(
+                call, lambda: self._applier.make_ready(operation, at, call)
+            )
         if wait:
             self._caches.follow(decision.version, decision)
         return decision
 
     def abort(self, operation: str, call: Call) -> Decision:
         """Aborts an open operation."""
-        return self._alone(call, lambda: self.decider.abort(operation, call))
+        return self.context.alone(call, lambda: self.decider.abort(operation, call))
 
     # --- epochs -----------------------------------------------------------------------------------
 
@@ -184,7 +176,7 @@ class Operations:
     def advance(self, epoch: int, wait: bool, call: Call) -> Advance:
         """Raises the stable epoch."""
         to = check_epoch(epoch)
-        done = self._alone(call, lambda: self._applier.advance(to, call))
+        done = self.context.alone(call, lambda: self._applier.advance(to, call))
         if wait:
             self._caches.follow(done.version, done)
         return done
@@ -197,7 +189,7 @@ class Operations:
             raise InvalidInput(
                 f"Give the id of a segment or the key of an object, not {key!r:.80}.", key=key
             )
-        pending = self._holders(key)
+        pending = open_operations_on(self._store, key)
         if not pending:
             raise NothingPending(
                 f"No open operation has changes of {key}; `strata operations` lists those that "
@@ -209,25 +201,13 @@ class Operations:
             self._caches.follow(max(each.version for each in decisions), decisions)
         return decisions
 
-    def _holders(self, key: str) -> list[str]:
-        version = self._store.head().version
-        pinned = self._store.pinned(version)
-        rows = self._store.session.sql(
-            f"SELECT DISTINCT s.operation FROM {pinned} AS s JOIN {pinned} AS o "
-            "ON o.key = s.operation WHERE s.kind = 'staged' AND o.kind = 'operation' "
-            f"AND o.state = '{OperationState.OPEN}' AND s.key = {literal(key)} "
-            f"AND s.action NOT IN ('{StagedAction.HOLD}', '{StagedAction.BUMP}') "
-            "AND s.target IN ('segment', 'object') ORDER BY s.operation"
-        ).collect()
-        return [row["operation"] for row in rows]
-
     # --- status -----------------------------------------------------------------------------------
 
     def status(self, operation: str) -> OperationStatus:
         """An operation as it stands now."""
         view = view_operation(self._store, operation)
         row = view.operation
-        claims, total = ((), 0) if row.decided else self._claims(view.version, row)
+        claims, total = ((), 0) if row.decided else claims_of(self._store, view.version, row)
         now = self._committer.environment.clock()
         return OperationStatus(
             id=row.id,
@@ -247,26 +227,8 @@ class Operations:
             num_claims=total,
         )
 
-    def _claims(self, version: int, row: OperationRow) -> tuple[tuple[Claim, ...], int]:
-        """Some of its claims, and how many keys it has for itself."""
-        staged = (
-            f"{self._store.pinned(version)} WHERE kind = 'staged' AND operation = {literal(row.id)}"
-        )
-        found = self._store.session.sql(
-            f"SELECT target, key, part, action FROM {staged} ORDER BY target, key, part "
-            f"LIMIT {SHOWN_CLAIMS}"
-        ).collect()
-        claims = tuple(Claim(r["target"], r["key"], r["part"], r["action"], row) for r in found)
-        if len(claims) < SHOWN_CLAIMS:
-            return claims, len({(each.target, each.key) for each in claims if not each.shared})
-        total = self._store.session.sql(
-            f"SELECT count(DISTINCT target, key) AS total FROM {staged} "
-            f"AND action <> '{StagedAction.HOLD}'"
-        ).collect()
-        return claims, total[0]["total"]
 
-
-# --- what callers give ---------------------------------------------------------------------------
+# --- input ---------------------------------------------------------------------------------------
 
 
 def check_part(part: Any) -> int:

@@ -7,7 +7,7 @@ import pytest
 from catalog.commit.operation_rows import ABSENT, AFTER
 from catalog.commit.operation_rows import StagedAction as Action
 from catalog.errors import ClaimConflict
-from catalog.operations.locking import Lock, StagedClaim, lock
+from catalog.operations.placement import Lock, StagedClaim, lock
 from tests.unit.operations.builders import operation
 
 OWN = "own"
