@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from catalog.backups.kinds import Behaviour, kinds_that
-from catalog.commit.rowset import RowSet, as_changes
+from catalog.commit.rows import RowSet, as_changes
 from catalog.delta.changes import RowChange
 from catalog.delta.layout import ENTRY_COLUMNS, SCHEMA_BUCKETS, bucket_sql
 from catalog.delta.statements import DATASOURCE

@@ -18,7 +18,7 @@ from catalog.backups.contrast import (
 from catalog.commit.claims import Standing, claimed, standing_claims
 from catalog.commit.committer import Committed, Committer, Settled
 from catalog.commit.operation_rows import OBJECT_BUCKET
-from catalog.commit.rowset import RowSet
+from catalog.commit.rows import RowSet
 from catalog.context import Call
 from catalog.contracts.rows import write_terms
 from catalog.contracts.terms import Terms

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from catalog.commit.claims import claimed, claims_on
 from catalog.commit.committer import Committed, Committer, Settled
-from catalog.commit.rowset import RowSet
+from catalog.commit.rows import RowSet
 from catalog.context import Call
 from catalog.contracts.checking import Offence, offences_of
 from catalog.contracts.model import Contract

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from catalog.commit.rowset import RowSet
+from catalog.commit.rows import RowSet
 from catalog.contracts.limits import TableLimits
 from catalog.contracts.reading import DatasourceRow, read_datasources
 from catalog.contracts.terms import Terms

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from catalog.delta.failures import mark
 from catalog.delta.layout import ENTRY_COLUMNS, ColumnSpec
@@ -14,6 +14,7 @@ from catalog.schema.names import literal
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+Listed = TypeVar("Listed", str, int)
 Partition = tuple[str, int]
 Bounds = Mapping[str, tuple[str, str]]
 
@@ -73,13 +74,18 @@ class Refuse(Enum):
     OTHER_SCHEMA = "t.kind <> 'segment' AND NOT t.digest <=> s.digest"
 
 
+def listed(values: Iterable[Listed]) -> str:
+    """Distinct values as literals, in order: the inside of an IN clause."""
+    return ", ".join(literal(v) if isinstance(v, str) else str(v) for v in sorted(set(values)))
+
+
 def partitions_clause(partitions: Iterable[Partition]) -> str:
     """The partitions that a statement reads, as literals: what Delta checks conflicts by."""
     by_kind: dict[str, list[int]] = {}
-    for kind, bucket in sorted(set(partitions)):
+    for kind, bucket in sorted(partitions):
         by_kind.setdefault(kind, []).append(bucket)
     return " OR ".join(
-        f"(t.kind = {literal(kind)} AND t.bucket IN ({', '.join(map(str, buckets))}))"
+        f"(t.kind = {literal(kind)} AND t.bucket IN ({listed(buckets)}))"
         for kind, buckets in by_kind.items()
     )
 
@@ -118,8 +124,8 @@ class Claims:
 
 def not_among(column: str, names: Iterable[str]) -> str:
     """The condition that a column has none of these values."""
-    listed = ", ".join(map(literal, sorted(names)))
-    return f"{column} NOT IN ({listed})" if listed else "true"
+    some = listed(names)
+    return f"{column} NOT IN ({some})" if some else "true"
 
 
 def with_claims(partitions: Iterable[Partition]) -> set[Partition]:
@@ -306,6 +312,21 @@ def delete_where(
         f"WHEN t.kind = 'staged' AND {refused} THEN {mark('t.kind', 't.key')} "
         f"WHEN t.kind = 'staged' THEN false ELSE {where} END"
     )
+
+
+def delete_operations(
+    target: str,
+    kinds: Iterable[str],
+    buckets: Iterable[int],
+    operations: Iterable[str],
+    commits: Iterable[str],
+) -> Callable[[str], str]:
+    """A DELETE of rows of some operations, only if they were written by these commits."""
+    text = (
+        f"DELETE FROM {target} WHERE kind IN ({listed(kinds)}) AND bucket IN ({listed(buckets)}) "
+        f"AND operation IN ({listed(operations)}) AND commit_id IN ({listed(commits)})"
+    )
+    return lambda _: text
 
 
 def retire_keys(

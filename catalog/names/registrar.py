@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from catalog.commit.committer import Committed, Committer, Settled
-from catalog.commit.rowset import RowSet
+from catalog.commit.rows import RowSet
 from catalog.context import Call
 from catalog.delta.changes import RowChange
 from catalog.delta.statements import Statement

@@ -8,7 +8,7 @@ from functools import partial
 from hashlib import sha256
 
 from catalog.commit.operation_rows import OBJECT_BUCKET, OperationRow
-from catalog.commit.rowset import RowSet
+from catalog.commit.rows import RowSet
 from catalog.delta.changes import RowChange
 from catalog.errors import CatalogError, RuleViolation
 from catalog.model import Kind, micros

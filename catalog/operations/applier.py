@@ -21,7 +21,7 @@ from catalog.commit.operation_rows import (
     PartRow,
     StagedAction,
 )
-from catalog.commit.rowset import RowSet
+from catalog.commit.rows import RowSet
 from catalog.context import Call
 from catalog.contracts.checking import offences_of, refused_only, violation
 from catalog.contracts.limits import TableLimits
@@ -29,7 +29,7 @@ from catalog.contracts.reading import group_segments, read_datasources, schemas_
 from catalog.contracts.rows import write_limits
 from catalog.contracts.terms import Terms
 from catalog.delta.layout import bucket_of
-from catalog.delta.statements import BULK_ROWS, Statement
+from catalog.delta.statements import BULK_ROWS, Statement, listed
 from catalog.delta.store import ADVANCE, Store
 from catalog.errors import EpochNotNewer, EpochOrder, EpochRegression
 from catalog.objects.apply import after, check_in_order, in_order, write_objects
@@ -277,7 +277,7 @@ def _check_segments(
         row.datasource: Terms.of(row.terms.contract, limits[row.datasource])
         for row in read_datasources(store, buckets, limits, version)
     }
-    homes = ", ".join(str(home) for home in sorted({bucket_of(name, buckets) for name in limits}))
+    homes = listed(bucket_of(name, buckets) for name in limits)
     segments = store.session.sql(
         f"SELECT * FROM {store.pinned(version)} WHERE kind = 'staged' AND bucket IN ({homes}) "
         f"AND target = 'segment' AND operation = {literal(operation)} "

@@ -10,7 +10,7 @@ from datetime import timedelta
 from catalog.commit.claims import OperationView, some_operations, view_operation
 from catalog.commit.committer import Committed, Committer, Settled
 from catalog.commit.operation_rows import OperationRow, OperationState
-from catalog.commit.rowset import RowSet
+from catalog.commit.rows import RowSet
 from catalog.context import Call
 from catalog.delta.statements import Statement
 from catalog.errors import InvalidInput, OperationDecided, PartsMissing

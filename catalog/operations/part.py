@@ -18,8 +18,7 @@ from catalog.commit.operation_rows import (
     operation_bucket,
     part_key,
 )
-from catalog.commit.rows import ENTRY, segment_bucket
-from catalog.commit.rowset import RowSet, as_changes
+from catalog.commit.rows import ENTRY, RowSet, as_changes, segment_bucket
 from catalog.contracts.checking import Offence, offences_among
 from catalog.contracts.terms import Terms
 from catalog.delta.changes import RowChange

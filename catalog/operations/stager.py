@@ -16,8 +16,7 @@ from catalog.commit.operation_rows import (
     StagedAction,
     part_key,
 )
-from catalog.commit.rows import segment_bucket
-from catalog.commit.rowset import RowSet
+from catalog.commit.rows import RowSet, segment_bucket
 from catalog.context import Call
 from catalog.contracts.checking import Offence, refused_only, violation, warned
 from catalog.contracts.terms import NO_TERMS, Terms

@@ -17,12 +17,11 @@ from catalog.commit.operation_rows import (
     PartRow,
     StagedAction,
 )
-from catalog.commit.rows import segment_bucket
-from catalog.commit.rowset import RowSet, as_changes
+from catalog.commit.rows import RowSet, as_changes, segment_bucket
 from catalog.contracts.reading import DATASOURCE_COLUMNS, DatasourceRow, datasource_rows
 from catalog.delta.changes import RowChange
 from catalog.delta.layout import bucket_of
-from catalog.delta.statements import CONTRADICTS, DATASOURCE, bounds_clause
+from catalog.delta.statements import CONTRADICTS, DATASOURCE, bounds_clause, listed
 from catalog.delta.store import Store
 from catalog.model import Kind, micros
 from catalog.operations.part import PartContent
@@ -87,12 +86,11 @@ def found_segments(
     if wanted is None:
         return []
     keys, homes, low, high = wanted
-    chosen = ", ".join(map(str, sorted(homes)))
     bounds = bounds_clause(dict.fromkeys(("segment", "staged"), (low, high)))
     there = store.session.sql(
         "SELECT t.*, t.kind = 'staged' AS is_staged FROM "
         f"{store.pinned(version)} AS t WHERE (t.kind = 'segment' OR (t.kind = 'staged' "
-        f"AND t.target = 'segment')) AND t.bucket IN ({chosen}) AND ({bounds})"
+        f"AND t.target = 'segment')) AND t.bucket IN ({listed(homes)}) AND ({bounds})"
     ).withColumn("kind", F.lit("segment"))
     matched = there.alias("t").join(
         keys.alias("s"), F.expr("t.bucket = s.bucket AND t.key = s.key")
@@ -150,11 +148,11 @@ def found_datasources(
     """Every live and every staged row for some datasources, in one query."""
     if not wanted:
         return FoundDatasources((), {})
-    homes = sorted({bucket_of(name, buckets) for name in wanted})
+    homes = listed(bucket_of(name, buckets) for name in wanted)
     found = store.session.sql(
         f"SELECT kind, operation, part, action, {DATASOURCE_COLUMNS} FROM {store.pinned(version)} "
         f"WHERE (kind = '{DATASOURCE}' OR (kind = 'staged' AND target = '{DATASOURCE}')) "
-        f"AND bucket IN ({', '.join(map(str, homes))})"
+        f"AND bucket IN ({homes})"
     ).collect()
     rows = [row.asDict() for row in found if row["key"] in wanted]
     claims = (
@@ -232,9 +230,9 @@ def _staged(
     store: Store, version: int, operations: Sequence[OperationRow], parts: Sequence[PartRow]
 ) -> DataFrame:
     """Each key once: its base before the first operation, its content after the last."""
-    buckets = ", ".join(map(str, sorted({bucket for part in parts for bucket in part.buckets})))
+    buckets = listed(bucket for part in parts for bucket in part.buckets)
     places = ", ".join(f"{literal(each.id)}, {n}" for n, each in enumerate(operations))
-    names = ", ".join(literal(each.id) for each in operations)
+    names = listed(each.id for each in operations)
     drops = f"filter(steps, x -> x.action = '{StagedAction.DROP}')"
     writes = f"'{StagedAction.PUBLISH}', '{StagedAction.REPLACE}'"
     # One that only keeps a segment may know less of it than the one that brings it.
@@ -259,7 +257,7 @@ def _as_claimed(staged: DataFrame) -> DataFrame:
 
 def _resolved(store: Store, version: int, staged: DataFrame, parts: Sequence[PartRow]) -> DataFrame:
     """With the commit id of what operations that came before have left under a key."""
-    buckets = ", ".join(map(str, sorted({bucket for part in parts for bucket in part.based})))
+    buckets = listed(bucket for part in parts for bucket in part.based)
     live = store.session.sql(
         f"SELECT bucket, key, commit_id FROM {store.pinned(version)} "
         f"WHERE kind = 'segment' AND bucket IN ({buckets})"

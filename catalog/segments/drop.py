@@ -20,6 +20,7 @@ from catalog.delta.statements import (
     bounds_with_claims,
     delete_keys,
     delete_where,
+    listed,
     partitions_clause,
     with_claims,
 )
@@ -199,7 +200,7 @@ class Dropper:
             f"SELECT t.kind AS target, t.bucket, t.key FROM {pinned} AS t "
             f"WHERE {selection.where(self._buckets)} UNION ALL "
             f"SELECT t.target, t.bucket, t.key FROM {pinned} AS t "
-            f"WHERE t.kind = 'staged' AND t.bucket IN ({', '.join(map(str, buckets))}) "
+            f"WHERE t.kind = 'staged' AND t.bucket IN ({listed(buckets)}) "
             f"AND ({selection.coming}) AND {selection.of_datasource}"
         )
         respected = standing_claims(store, selected, buckets, version).respected(claims)

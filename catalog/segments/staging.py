@@ -22,7 +22,7 @@ from catalog.delta.location import Location
 from catalog.delta.lock import TableLock
 from catalog.delta.opening import create_table, ours_exists
 from catalog.delta.session import Tuning, release, tune
-from catalog.delta.statements import Bounds, Partition
+from catalog.delta.statements import Bounds, Partition, listed
 from catalog.delta.store import Store
 from catalog.delta.writer import Writer
 from catalog.environment import Deadline, Environment
@@ -172,7 +172,7 @@ class Staging:
 
     def schemas(self, batch: str, fingerprints: Iterable[str]) -> dict[str, Schema]:
         """The schemas with these fingerprints, which segments of a batch use."""
-        names = ", ".join(map(literal, sorted(fingerprints)))
+        names = listed(fingerprints)
         if not names:
             return {}
         rows = self.query(
