@@ -23,11 +23,11 @@ from catalog.operations.part import (
     ListedSegments,
     PartContent,
     PartSegments,
-    checked_drops,
 )
 from catalog.operations.stager import StageResult
 from catalog.operations.store import claims_of
 from catalog.segments.batch import batch_of
+from catalog.segments.drop import checked_ids
 from catalog.words import chosen
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class Operation:
         call = self._context.writing(**options)
         check_part(part)
         mode = staged_mode(on_existing)
-        drops, changes = checked_drops(drop), changes_of(put, remove)
+        drops, changes = checked_ids("drop", drop), changes_of(put, remove)
         with self._segments(publish, drops, call) as segments:
             content = PartContent(segments, drops, changes, mode)
             if content.empty:

@@ -55,7 +55,7 @@ _ZONE = r"(Z|[+-][0-9]{2}:?[0-9]{2})$"
 
 def normalised(frame: DataFrame) -> DataFrame:
     """The frame's columns under the names and types that are staged; raises on any other."""
-    # One look at the schema: on Connect each is a round trip.
+    # The schema is read once: on Connect each access is a round trip.
     types = {field.name: field.dataType for field in frame.schema.fields}
     named_by_parts = {"datasource", "name"} <= types.keys()
     if ("segment_id" in types) == named_by_parts:
@@ -112,7 +112,7 @@ def _optional(name: str, types: dict[str, T.DataType]) -> Column:
 
 
 def format_of(path: str) -> str:
-    """The format that a path's ending tells."""
+    """The format of a manifest, by the suffix of its path."""
     suffixes = [suffix.lower() for suffix in PurePosixPath(path.rstrip("/")).suffixes]
     while suffixes and suffixes[-1] in _COMPRESSED:
         suffixes.pop()
@@ -128,8 +128,8 @@ def format_of(path: str) -> str:
 def read_manifest(spark: SparkSession, path: str, format: str | None = None) -> DataFrame:
     """A manifest's segments, with the columns that `Catalog.publish` takes.
 
-    In CSV (with a header) and JSON lines all values are read as texts and converted here, so that
-    a value which is no number or time is refused by name.
+    In CSV (with a header) and JSON lines all values are read as strings and converted here, so that
+    an error names the value which is no number or time.
     """
     chosen = format or format_of(path)
     if chosen not in FORMATS:
@@ -157,8 +157,8 @@ def read_manifest(spark: SparkSession, path: str, format: str | None = None) -> 
 def few_segments(frame: DataFrame, most: int = BULK_ROWS) -> list[Segment] | None:
     """A frame's segments as objects, or none if there are more than `most`.
 
-    A few are published in one small commit, which needs no staging. The frame is read for it, so
-    this is for frames that are cheap to read, as manifests are.
+    A few are published in one small commit, without staging. The frame is read for it, so this is
+    for frames that are cheap to read, as manifests are.
     """
     rows = normalised(frame).limit(most + 1).toArrow()
     if rows.num_rows > most:
