@@ -96,7 +96,7 @@ TABLE_PROPERTIES = {
 
 
 @dataclass(frozen=True)
-class Step:
+class LayoutStep:
     """What brings a table from one layout to the next: columns to add and properties to set."""
 
     columns: tuple[ColumnSpec, ...] = ()
@@ -112,7 +112,7 @@ class Layout:
 
     number: int
     columns: tuple[ColumnSpec, ...]
-    steps: dict[int, Step] = field(default_factory=dict)
+    steps: dict[int, LayoutStep] = field(default_factory=dict)
 
     def ddl(
         self, relation: str, segment_buckets: int, more: Mapping[str, str] | None = None
@@ -155,7 +155,7 @@ class Layout:
 
 
 # Layout 3 has no more columns: releases that do not check contracts must not write.
-LAYOUT = Layout(number=3, columns=COLUMNS, steps={1: Step(columns=PREPARED_COLUMNS), 2: Step()})
+LAYOUT = Layout(number=3, columns=COLUMNS, steps={1: LayoutStep(columns=PREPARED_COLUMNS), 2: LayoutStep()})
 
 
 def properties_sql(properties: dict[str, str]) -> str:
