@@ -60,8 +60,8 @@ from catalog.segments.drop import Dropper, Selection, select
 from catalog.segments.frame import FramePublisher
 from catalog.segments.group import Publisher, PublishRequest
 from catalog.segments.staging import Staging
-from catalog.settings.keeper import SettingKeeper
-from catalog.settings.known import default_of
+from catalog.settings.model import default_of
+from catalog.settings.store import SettingKeeper
 from catalog.sql import audit_views, functions, views
 from catalog.tasking import Tasking
 from catalog.tasks.runner import Runner

@@ -8,7 +8,8 @@ from typing import Any
 
 from catalog.config import Settings
 from catalog.operating import Operating
-from catalog.settings.keeper import (
+from catalog.settings.model import FILE, Layers, Setting, checked, known_setting
+from catalog.settings.store import (
     Decide,
     SettingKeeper,
     SettingResult,
@@ -17,8 +18,6 @@ from catalog.settings.keeper import (
     stored_settings,
     unsetting,
 )
-from catalog.settings.known import FILE, checked, known_setting
-from catalog.settings.resolving import Layers, Setting
 
 
 class Configuring(Operating):

@@ -23,7 +23,7 @@ from catalog.errors import InvalidInput
 from catalog.model import Caller, check_actor
 from catalog.operating import Operating
 from catalog.progress import Progress, silent
-from catalog.settings.known import default_of
+from catalog.settings.model import default_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from catalog.backups.restore import check_vacant
-from catalog.settings.known import default_of
+from catalog.settings.model import default_of
 from catalog.tasks.kind import Arguments, Results, TaskKind, TaskStep, TaskWork, in_order
 
 

@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog import Catalog
-from catalog.settings.durations import duration_text
-from catalog.settings.known import KNOWN
+from catalog.settings.model import KNOWN
+from catalog.settings.types import duration_text
 from tests.sessions import ROOT
 from tests.unit.test_documents import anchors, command_lines, reads
 

@@ -1,4 +1,4 @@
-"""Stored settings: read in one small query, changed in one commit."""
+"""Stored settings: read in one query, changed in one commit."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ from catalog.context import Call
 from catalog.delta.statements import Statement
 from catalog.delta.store import Store
 from catalog.model import Kind, from_micros
-from catalog.settings.known import FILE, known_setting
-from catalog.settings.resolving import Stored
+from catalog.settings.model import FILE, StoredSetting, known_setting
 
 SETTING_BUCKET = 0
 
-# What becomes of settings, given those that are stored: payloads by name, none to remove one.
-Decide = Callable[[Mapping[str, Stored]], Mapping[str, str | None]]
+# From the stored settings, the payloads to write by name; None removes one.
+Decide = Callable[[Mapping[str, StoredSetting]], Mapping[str, str | None]]
 
 
 @dataclass(frozen=True)
 class SettingResult:
-    """What a change of settings did; `changed` names those that it stored or removed."""
+    """The commit of a change; `changed` names the settings that it stored or removed."""
 
     version: int
     commit_id: str
@@ -34,19 +33,19 @@ class SettingResult:
 
 
 def setting(values: Mapping[str, Any]) -> Decide:
-    """Stores checked values, whatever is there."""
+    """Stores checked values."""
     return lambda stored: _payloads(values)
 
 
 def unsetting(name: str) -> Decide:
-    """Removes one."""
+    """Removes a setting."""
     return lambda stored: {name: None}
 
 
 def adopting(values: Mapping[str, Any], file: str) -> Decide:
-    """Stores a file's values where nothing is, and from which file; nothing the second time."""
+    """Stores a file's values where none is stored, and the file; a second file changes nothing."""
 
-    def decide(stored: Mapping[str, Stored]) -> Mapping[str, str | None]:
+    def decide(stored: Mapping[str, StoredSetting]) -> Mapping[str, str | None]:
         if FILE in stored:
             return {}
         new = {name: value for name, value in values.items() if name not in stored}
@@ -59,20 +58,17 @@ def _payloads(values: Mapping[str, Any]) -> dict[str, str | None]:
     return {name: known_setting(name).payload(value) for name, value in values.items()}
 
 
-def stored_settings(store: Store, version: int | None = None) -> dict[str, Stored]:
-    """All stored settings by name, at a version or, in one query, as they are now."""
+def stored_settings(store: Store, version: int | None = None) -> dict[str, StoredSetting]:
+    """All stored settings by name, at a version or the newest."""
     relation = store.relation if version is None else store.pinned(version)
     rows = store.session.sql(
         "SELECT key, payload, commit_id, unix_micros(changed_at) AS micros, changed_by "
         f"FROM {relation} WHERE kind = '{Kind.SETTING}' AND bucket = {SETTING_BUCKET}"
     ).collect()
     return {
-        row["key"]: Stored(
-            row["key"],
-            row["payload"],
-            row["commit_id"],
-            from_micros(row["micros"]),
-            row["changed_by"],
+        row["key"]: StoredSetting(
+            *(row["key"], row["payload"], row["commit_id"]),
+            *(from_micros(row["micros"]), row["changed_by"]),
         )
         for row in rows
     }
@@ -86,7 +82,7 @@ class SettingKeeper:
         self._store = committer.store
 
     def change(self, decide: Decide, verb: str, call: Call) -> SettingResult:
-        """Commits what `decide` makes of the stored settings; nothing if they are so already."""
+        """Commits what `decide` makes of the stored settings; no commit if nothing changes."""
         planned: list[tuple[str, ...]] = []
 
         def plan(rows: RowSet) -> Statement:
@@ -94,13 +90,10 @@ class SettingKeeper:
             stored = stored_settings(self._store, version)
             _write(rows, stored, decide(stored))
             if not rows.rows:
-                # An earlier try may have done it, though its answer was lost.
+                # An earlier try may have committed although its answer was lost.
                 found = self._store.find_commit(rows.commit_id) if planned else None
-                raise Settled(
-                    Committed(version, "", 0)
-                    if found is None
-                    else Committed(found, rows.commit_id, 1)
-                )
+                done = Committed(version, "", 0)
+                raise Settled(done if found is None else Committed(found, rows.commit_id, 1))
             planned[:] = [tuple(sorted(row["key"] for row in rows.rows))]
             return rows.statement(verb, self._store)
 
@@ -112,7 +105,9 @@ class SettingKeeper:
         return SettingResult(done.version, done.commit_id, changed, done.retries)
 
 
-def _write(rows: RowSet, stored: Mapping[str, Stored], wanted: Mapping[str, str | None]) -> None:
+def _write(
+    rows: RowSet, stored: Mapping[str, StoredSetting], wanted: Mapping[str, str | None]
+) -> None:
     for name, payload in wanted.items():
         row = stored.get(name)
         seen = None if row is None else row.commit_id

@@ -11,17 +11,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.errors import InvalidSetting
-from catalog.settings.durations import duration_text, parse_duration
-from catalog.settings.keeper import adopting, setting, unsetting
-from catalog.settings.known import BY_NAME, FILE, KNOWN, checked, known_setting
-from catalog.settings.resolving import Layers, Source, Stored
+from catalog.settings.model import (
+    BY_NAME,
+    FILE,
+    KNOWN,
+    Layers,
+    Source,
+    StoredSetting,
+    checked,
+    known_setting,
+)
+from catalog.settings.store import adopting, setting, unsetting
+from catalog.settings.types import duration_text, parse_duration
 
 DAY = timedelta(days=1)
 
 
-def stored(**payloads: str) -> dict[str, Stored]:
+def stored(**payloads: str) -> dict[str, StoredSetting]:
     names = {name.replace("__", "."): payload for name, payload in payloads.items()}
-    return {name: Stored(name, payload, "c") for name, payload in names.items()}
+    return {name: StoredSetting(name, payload, "c") for name, payload in names.items()}
 
 
 @given(st.timedeltas(min_value=timedelta(0), max_value=timedelta(days=36_500)))
@@ -88,7 +96,7 @@ def test_values_are_taken_as_people_write_them(name: str, value: Any, expected: 
         ("secret.lake", "secret://prod/hunter2!", "secret://scope/name"),
         ("app.api_key", "hunter2", "secret://scope/name"),
         ("app.db.token", "hunter2", "secret://scope/name"),
-        (FILE, "/etc/strata.toml", "written by the doors"),
+        (FILE, "/etc/strata.toml", "is adopted"),
     ],
 )
 def test_bad_names_and_values_are_refused_with_what_is_allowed(

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from catalog import Catalog, Settings
 from catalog.errors import InvalidSetting, ReadOnly
-from catalog.settings.resolving import Source
+from catalog.settings.model import Source
 from tests.concurrency.gates import Gate, Side, assert_promises
 from tests.spark.test_shell import Strata, strata
 from tests.unit.builders import segment
