@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 
-from catalog.audit.commits import COMMIT_DDL
-from catalog.audit.reading import CHANGES_DDL, History, Question
+from catalog.audit.history import CHANGES_DDL, AuditHistory
+from catalog.audit.model import COMMIT_DDL, HistoryQuery, Moment, window
 from catalog.audit.roller import Roller, RollReport
-from catalog.audit.window import Moment, window
 from catalog.context import Call
 from catalog.environment import Environment
 from catalog.model import Kind, check_actor, check_positive
@@ -60,17 +59,17 @@ class Auditing(Operating):
             until: the same.
             actor: only what this one did.
         """
-        question = Question(
+        query = HistoryQuery(
             window(since, until, self._environment.clock()),
             check_positive("limit", limit),
             None if key is None else check_actor("key", key),
             None if kind is None else chosen(Kind, "kind", kind).value,
             actor,
         )
-        history = History(self._audit_log, self._opened.detail.table_id)
-        if question.of_rows:
-            return self._spark.createDataFrame(history.changes(question), CHANGES_DDL)
-        return self._spark.createDataFrame(history.commits(question), COMMIT_DDL)
+        history = AuditHistory(self._audit_log, self._opened.detail.table_id)
+        if query.of_rows:
+            return self._spark.createDataFrame(history.changes(query), CHANGES_DDL)
+        return self._spark.createDataFrame(history.commits(query), COMMIT_DDL)
 
     def roll_audit(
         self,

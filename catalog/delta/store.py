@@ -278,20 +278,20 @@ def _aware(timestamp: datetime) -> datetime:
 
 def commit_id_of(user_metadata: str | None) -> str | None:
     """The commit id in a commit's user metadata, if it is one of ours."""
-    document = _parsed(user_metadata)
+    document = commit_metadata(user_metadata)
     commit_id = document.get("commit")
     return commit_id if isinstance(commit_id, str) else None
 
 
 def verb_of(user_metadata: str | None) -> str | None:
     """What a commit is, if it is one of ours."""
-    verb = _parsed(user_metadata).get("verb")
+    verb = commit_metadata(user_metadata).get("verb")
     return verb if isinstance(verb, str) else None
 
 
 def epoch_of(user_metadata: str | None) -> int | None:
     """The epoch that a commit made the stable one, if it did."""
-    document = _parsed(user_metadata)
+    document = commit_metadata(user_metadata)
     callers = document.get("callers")
     if document.get("verb") != ADVANCE or not callers:
         return None
@@ -307,7 +307,8 @@ def check_epoch(epoch: Any) -> int:
     return epoch
 
 
-def _parsed(user_metadata: str | None) -> dict[str, Any]:
+def commit_metadata(user_metadata: str | None) -> dict[str, Any]:
+    """The user metadata of a commit of ours; empty for any other."""
     try:
         document = json.loads(user_metadata or "")
     except ValueError:
