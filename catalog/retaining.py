@@ -12,7 +12,7 @@ from catalog.files.opening import Files
 from catalog.model import DropResult, check_datasources, check_positive
 from catalog.operating import Operating
 from catalog.progress import Progress, silent
-from catalog.retention.archiver import Archiver
+from catalog.retention.archive import Archiver
 from catalog.retention.report import RetentionReport
 from catalog.retention.retainer import DEFAULT_LIMIT, Retainer
 from catalog.segments.drop import as_seen

@@ -1,8 +1,12 @@
-"""Which segments go, asked of the table: `plan.py` in SQL, at one version, a page at a time."""
+"""Which segments of a datasource exceed its retention rule, found in the table page by page.
+
+Segments are ordered by time and id. Age and count both take from the old end of that order, so
+every segment that stays is newer than every segment that goes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from catalog.delta.layout import bucket_of, of_datasource
@@ -10,21 +14,30 @@ from catalog.delta.store import MOST_NAMED, Store
 from catalog.objects.retention_rules import Rule
 from catalog.schema.names import literal
 
-# The moment from which age counts, as `Fact.at` has it; a number, as Python has no words for some.
+# When the age of a segment begins: at the end of its interval, else at its publication. A number,
+# because Python cannot represent every timestamp.
 _AT = "unix_micros(coalesce(ends_at, published_at))"
+
+
+def may_go(rule: Rule, count: int, oldest: int, now: int) -> bool:
+    """Whether any segment goes, from the number of segments and the oldest alone."""
+    limit = rule.oldest_kept(now)
+    too_old = limit is not None and oldest < limit
+    too_many = rule.max_segments is not None and count > rule.max_segments
+    return count > rule.keep_at_least and (too_old or too_many)
 
 
 @dataclass(frozen=True)
 class Overview:
-    """How many segments a datasource has, and the moment of the oldest."""
+    """The number of segments of a datasource, and the time of the oldest."""
 
     count: int
     oldest: int
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """A segment that goes, as its row was seen; times are microseconds since 1970."""
+class DueSegment:
+    """The row of a segment that goes, as it was read; times are microseconds since 1970."""
 
     id: str
     commit_id: str
@@ -39,7 +52,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Due:
-    """What goes of a datasource: the condition that finds it, and its figures."""
+    """All segments of a datasource that go: the condition that selects them, and totals."""
 
     where: str
     segments: int
@@ -50,8 +63,8 @@ class Due:
     newest: int
 
 
-class Search:
-    """Looks for segments that go, all at one version."""
+class RetentionSearch:
+    """Finds the segments that go, at one version of the table."""
 
     def __init__(self, store: Store, buckets: int, version: int) -> None:
         self._store = store
@@ -59,7 +72,7 @@ class Search:
         self._version = version
 
     def overviews(self, datasources: Iterable[str]) -> dict[str, Overview]:
-        """The datasources that have segments, in one query: most have nothing that goes."""
+        """Overviews of the datasources that have segments, in one query: in most nothing goes."""
         names = sorted(datasources)
         if not names:
             return {}
@@ -67,19 +80,14 @@ class Search:
         among = f"datasource IN ({', '.join(map(literal, names))})"
         rows = self._store.session.sql(
             f"SELECT datasource, count(*) AS found, min({_AT}) AS oldest "
-            f"FROM {self._store.pinned(self._version)} WHERE kind = 'segment' "
-            f"AND bucket IN ({buckets}) AND {among if len(names) <= MOST_NAMED else 'true'} "
-            "GROUP BY datasource"
+            f"{self._from(f'bucket IN ({buckets})')} "
+            f"AND {among if len(names) <= MOST_NAMED else 'true'} GROUP BY datasource"
         ).collect()
-        wanted = set(names)
-        return {
-            row["datasource"]: Overview(row["found"], row["oldest"])
-            for row in rows
-            if row["datasource"] in wanted
-        }
+        found = {row["datasource"]: Overview(row["found"], row["oldest"]) for row in rows}
+        return {name: found[name] for name in names if name in found}
 
     def due(self, datasource: str, rule: Rule, now: int) -> Due | None:
-        """What goes of a datasource, or nothing."""
+        """The segments of a datasource that go; None if there are none."""
         where = self._condition(datasource, rule, now)
         if where is None:
             return None
@@ -93,8 +101,8 @@ class Search:
         ).collect()
         return Due(where, *row) if row["found"] else None
 
-    def page(self, due: Due, after: Candidate | None, most: int) -> list[Candidate]:
-        """The next ones that go, the oldest first."""
+    def page(self, due: Due, after: DueSegment | None, most: int) -> list[DueSegment]:
+        """The next segments that go, oldest first."""
         beyond = "true" if after is None else f"NOT ({_older(after.at, after.id, or_same=True)})"
         rows = (
             self._store.session.sql(
@@ -105,12 +113,13 @@ class Search:
             .toArrow()
             .to_pylist()
         )
-        return [Candidate(**row) for row in rows]
+        return [DueSegment(**row) for row in rows]
 
     def _condition(self, datasource: str, rule: Rule, now: int) -> str | None:
-        """Age and count take from the old end of one order: borders in it say what goes.
+        """The condition for segments that go; None if there are none.
 
-        So no row has to be numbered, which a single task would have to do.
+        Age and count take from the old end of one order, so borders in it select what goes. Row
+        numbers would need a sort by a single task.
         """
         mine = of_datasource(datasource, self._buckets)
         reasons: list[str] = []
@@ -129,7 +138,7 @@ class Search:
         return goes
 
     def _border(self, mine: str, count: int) -> str | None:
-        """The condition for what is older than the newest so many; none if there are no more."""
+        """The condition for segments older than the newest `count`; None if there are no more."""
         rows = self._store.session.sql(
             f"SELECT {_AT} AS at, key {self._from(mine)} "
             f"ORDER BY at DESC, key DESC LIMIT 1 OFFSET {int(count) - 1}"
@@ -141,11 +150,6 @@ class Search:
 
 
 def _older(at: int, key: str, or_same: bool = False) -> str:
-    """The condition for what comes before a segment in the order of moment and id."""
+    """The condition for segments before one in the order of time and id."""
     sign = "<=" if or_same else "<"
     return f"({_AT} < {int(at)} OR ({_AT} = {int(at)} AND key {sign} {literal(key)}))"
-
-
-def seen(candidates: Iterable[Candidate]) -> Mapping[str, str]:
-    """The commit that changed each of some segments last."""
-    return {each.id: each.commit_id for each in candidates}

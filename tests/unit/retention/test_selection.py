@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.objects.retention_rules import Rule, Scope
-from catalog.retention.plan import Fact, Going, Why, may_go, plan
+from catalog.retention.selection import may_go
+from tests.unit.retention.specification import Fact, Going, Why, plan
 
 DAY = 86_400_000_000
 NOW = 1_000 * DAY

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.errors import InvalidObject
-from catalog.retention.archives import archive_of, manifest_of, target_of
+from catalog.retention.archive import archive_of, manifest_of, target_of
 from tests.unit.retention.test_rules import node
 
 STORE = node("datastore/cold", {"location": "s3://bucket/cold/"})
@@ -29,7 +29,7 @@ def test_the_archive_is_the_datastore_that_the_database_links_to_as_such() -> No
 @pytest.mark.parametrize(
     ("databases", "objects", "says"),
     [
-        (set(), [STORE, LINK], "no table stands for the datasource"),
+        (set(), [STORE, LINK], "no table represents the datasource"),
         ({"sales"}, [STORE], "none does"),
         ({"sales"}, [STORE, node("datastore_link/sales/cold", {"role": "cache"})], "none does"),
         (

@@ -19,10 +19,10 @@ from catalog.environment import Environment
 from catalog.errors import InvalidInput, UnknownObject
 from catalog.model import micros
 from catalog.objects.retention_rules import Rule, Scope
-from catalog.retention.plan import Fact, plan
-from catalog.retention.search import Search
+from catalog.retention.selection import RetentionSearch
 from tests.spark.files import broken, parquet
 from tests.unit.builders import segment
+from tests.unit.retention.specification import Fact, plan
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -134,7 +134,7 @@ def test_the_search_in_the_table_finds_what_the_plan_says(catalog: Catalog) -> N
         )
     catalog.publish([*segments, segment("other/1")])
     store = catalog._store
-    search = Search(store, catalog._opened.segment_buckets, store.head().version)
+    search = RetentionSearch(store, catalog._opened.segment_buckets, store.head().version)
     now = micros(NOW)
     overview = search.overviews(["d'ä", "none"])
     assert overview.keys() == {"d'ä"}

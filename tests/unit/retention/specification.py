@@ -1,7 +1,4 @@
-"""Which segments of a datasource go by its rule, and why (pure).
-
-`search.py` has the same in SQL, for datasources of any size; a test holds the two together.
-"""
+"""Which segments go by a rule, in memory: what the search in the table must find."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ class Why(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What a rule asks of a segment; times are microseconds since 1970."""
+    """What a rule looks at in a segment; times are microseconds since 1970."""
 
     id: str
     published_at: int
@@ -29,7 +26,7 @@ class Fact:
 
     @property
     def at(self) -> int:
-        """The moment from which its age counts: the end of its interval, else its publication."""
+        """When its age begins: at the end of its interval, else at its publication."""
         return self.published_at if self.ends_at is None else self.ends_at
 
 
@@ -42,10 +39,10 @@ class Going:
 
 
 def plan(rule: Rule, facts: Iterable[Fact], now: int) -> tuple[Going, ...]:
-    """What goes, the oldest first.
+    """The segments that go, oldest first.
 
-    Segments are in one order, by moment and then by id. Age and count both take from the old end
-    of it, so all that is kept is newer than all that goes.
+    Segments are ordered by time and id. Age and count both take from the old end of that order, so
+    every segment that stays is newer than every segment that goes.
     """
     newest_first = sorted(facts, key=lambda fact: (fact.at, fact.id), reverse=True)
     limit = rule.oldest_kept(now)
@@ -56,11 +53,3 @@ def plan(rule: Rule, facts: Iterable[Fact], now: int) -> tuple[Going, ...]:
         Going(fact.id, Why.AGE if limit is not None and fact.at < limit else Why.COUNT)
         for fact in reversed(going)
     )
-
-
-def may_go(rule: Rule, count: int, oldest: int, now: int) -> bool:
-    """Whether anything of a datasource goes, by how many segments it has and the oldest alone."""
-    limit = rule.oldest_kept(now)
-    too_old = limit is not None and oldest < limit
-    too_many = rule.max_segments is not None and count > rule.max_segments
-    return count > rule.keep_at_least and (too_old or too_many)

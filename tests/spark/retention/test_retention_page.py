@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from catalog import Catalog
 from catalog.objects.retention_rules import _FIELDS
-from catalog.retention.archiver import MANIFEST
+from catalog.retention.archive import MANIFEST
 from tests.sessions import ROOT
 from tests.unit.test_documents import anchors, command_lines, reads
 
