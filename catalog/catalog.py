@@ -65,7 +65,7 @@ from catalog.settings.store import SettingKeeper
 from catalog.sql import audit_views, functions, views
 from catalog.tasking import Tasking
 from catalog.tasks.runner import Runner
-from catalog.tasks.table import TaskTable
+from catalog.tasks.store import TaskTable
 from catalog.words import chosen
 
 if TYPE_CHECKING:

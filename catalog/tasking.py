@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
+from catalog.context import Call
 from catalog.delta.task_view import tasks_query
 from catalog.errors import InvalidInput, UnknownTask
 from catalog.model import check_positive
@@ -15,9 +16,10 @@ from catalog.operating import Operating
 from catalog.progress import Progress, silent
 from catalog.tasks.kind import TaskKind
 from catalog.tasks.kinds import TASKS
-from catalog.tasks.model import State, Task
+from catalog.tasks.model import Task, TaskState
+from catalog.tasks.owner import TaskOptions
 from catalog.tasks.plan import DEFAULT_ATTEMPTS, DEFAULT_LEASE
-from catalog.tasks.runner import Asked, Runner
+from catalog.tasks.runner import Runner
 from catalog.words import chosen
 
 if TYPE_CHECKING:
@@ -132,7 +134,7 @@ class Tasking(Operating):
 
     def tasks(self, state: str | None = None) -> DataFrame:
         """Tasks, or those in a state; what they have done, how far they are, who runs them."""
-        wanted = None if state is None else chosen(State, "state", state)
+        wanted = None if state is None else chosen(TaskState, "state", state)
         frame = self._spark.sql(tasks_query(self._run_log.shown()))
         return frame if wanted is None else frame.where(F.col("state") == F.lit(wanted.value))
 
@@ -144,18 +146,16 @@ class Tasking(Operating):
         lease: timedelta,
         max_attempts: int,
         progress: Progress,
-    ) -> Asked:
+    ) -> TaskOptions:
         if lease < SHORTEST_LEASE:
             raise InvalidInput(
                 f"A lease must last at least {SHORTEST_LEASE.total_seconds():.0f} seconds, since "
                 f"it is renewed by commits; not {lease!r}.",
                 lease=lease,
             )
-        seconds = self._deadline(deadline).seconds
         attempts = check_positive("max_attempts", max_attempts)
-        asked = Asked(self._caller(actor, reason), lease, attempts, seconds, progress)
-        asked.deadline()  # refuses one that is not above zero
-        return asked
+        call = Call(self._caller(actor, reason), self._deadline(deadline), progress)
+        return TaskOptions(call, lease, attempts)
 
 
 def kind_of(task: str | TaskKind) -> TaskKind:

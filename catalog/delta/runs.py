@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pyspark.errors import PySparkException
 
-from catalog.delta.failures import Failure, classify, first_line
+from catalog.delta.failures import Failure, classify, first_line, mark
 from catalog.delta.layout import ColumnSpec, properties_sql
 from catalog.delta.side_table import Beside, columns_sql, ddl
 from catalog.delta.statements import Statement
@@ -73,6 +73,43 @@ _NAMES = ", ".join(column.name for column in COLUMNS)
 _VALUES = ", ".join(f"s.{column.name}" for column in COLUMNS)
 _SET = ", ".join(f"{column.name} = s.{column.name}" for column in COLUMNS)
 _SERIALIZABLE = {"delta.isolationLevel": "Serializable"}
+
+# --- tasks ----------------------------------------------------------------------------------------
+
+# Why a write of a task is refused; the key is the id of the task that conflicts.
+SAME, BUSY, SEEN = "same", "busy", "seen"
+_UNFINISHED = "t.attempt IS NOT NULL AND t.status IN ('queued', 'running')"
+# The table has no partitions, so any concurrent commit makes the statement start again: a row that
+# the checks do not meet is not there. They are in ON because that is what Delta guards.
+_TASK_CHECKS = (
+    f"CASE WHEN t.run_id <> s.run_id AND s.status = 'running' AND {_UNFINISHED} "
+    f"AND t.job = s.job AND t.arguments = s.arguments THEN {mark(repr(SAME), 't.run_id')} "
+    f"WHEN t.run_id <> s.run_id AND s.status = 'running' AND t.exclusive_key = s.exclusive_key "
+    f"AND t.status = 'running' AND t.lease_until > s.seen_at THEN {mark(repr(BUSY), 't.run_id')} "
+    "WHEN t.run_id <> s.run_id THEN false "
+    "WHEN t.run_id = s.run_id "
+    "AND NOT (t.attempt <=> s.seen_attempt AND t.stamp <=> s.seen_stamp) "
+    f"THEN {mark(repr(SEEN), 't.run_id')} ELSE t.run_id = s.run_id END"
+)
+
+
+def change_task(relation: str, id: str, new: bool) -> Callable[[str], str]:
+    """The MERGE that inserts a task, or updates it as it was read, unless another conflicts."""
+    names = [column.name for column in ALL_COLUMNS]
+    if new:
+        values = ", ".join(f"s.{name}" for name in names)
+        then = f"WHEN NOT MATCHED THEN INSERT ({', '.join(names)}) VALUES ({values})"
+    else:
+        # A writer that does not know the figures keeps them.
+        values = ", ".join(f"{name} = s.{name}" for name in names if name != "figures")
+        then = f"WHEN MATCHED THEN UPDATE SET {values}, figures = coalesce(s.figures, t.figures)"
+    return lambda view: (
+        f"MERGE INTO {relation} AS t USING {view} AS s "
+        f"ON (t.run_id = {literal(id)} OR ({_UNFINISHED})) AND {_TASK_CHECKS} {then}"
+    )
+
+
+# --- runs -----------------------------------------------------------------------------------------
 
 
 class Status(StrEnum):

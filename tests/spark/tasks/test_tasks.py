@@ -33,7 +33,7 @@ from tests.unit.builders import segment
 
 Open = Callable[..., Catalog]
 Work = Callable[[TaskWork], Mapping[str, Any]]
-PAGE = (Path(__file__).parents[2] / "docs" / "jobs.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "jobs.md").read_text(encoding="utf-8")
 WHEN = datetime(2024, 1, 31, 12, tzinfo=UTC)
 
 
