@@ -26,11 +26,10 @@ from catalog.context import Call, Context
 from catalog.contracting import Contracting
 from catalog.contracts.keeper import ContractKeeper
 from catalog.contracts.reading import KnownTerms
-from catalog.delta import opening
+from catalog.delta import tables
 from catalog.delta.audit_log import AuditLog
 from catalog.delta.layout import LAYOUT, Layout
-from catalog.delta.location import Location
-from catalog.delta.lock import TableLock
+from catalog.delta.location import Location, TableLock, absolute
 from catalog.delta.queue import CommitQueue
 from catalog.delta.runs import Run, RunLog
 from catalog.delta.session import own_session, release, tuning
@@ -97,7 +96,7 @@ class Catalog(
         self,
         spark: SparkSession,
         session: SparkSession,
-        opened: opening.Opened,
+        opened: tables.Opened,
         layout: Layout,
         settings: Settings,
         environment: Environment,
@@ -202,8 +201,8 @@ class Catalog(
         """
         settings = settings or Settings()
         own = own_session(spark)
-        place = opening.absolute(own, Location.parse(location))
-        opened = opening.find(own, place, layout)
+        place = absolute(own, Location.parse(location))
+        opened = tables.find(own, place, layout)
         created = False
         if opened is None:
             if read_only or not create:
@@ -211,7 +210,7 @@ class Catalog(
                     f"There is no catalog at {place}, and it is not to be created here.",
                     location=str(place),
                 )
-            opened = opening.create(
+            opened = tables.create(
                 own,
                 place,
                 layout,
@@ -447,7 +446,7 @@ class Catalog(
         """Brings a table with an older layout up to the one that this release writes."""
         found, wanted = self._opened.layout_found, self._layout.number
         session, place = self._store.session, self._opened.location
-        present = opening.present_columns(session, place)
+        present = tables.present_columns(session, place)
         statements = self._layout.upgrade_statements(self._store.relation, found, present)
         report = UpgradeReport(found, wanted, tuple(statements), dry_run)
         if dry_run or not statements:
@@ -466,7 +465,7 @@ class Catalog(
             views.create_views(session, place)
             functions.create_functions(session, place)
             audit_views.create_changes(session, self._audit_log)
-        opened = opening.find(session, place, self._layout)
+        opened = tables.find(session, place, self._layout)
         assert opened is not None
         self._opened = opened
         return report

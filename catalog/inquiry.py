@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from catalog.cache.holders import Caches
 from catalog.contracts.reading import read_policy
-from catalog.delta import opening
+from catalog.delta import tables
 from catalog.delta.layout import LAYOUT, of_datasource
 from catalog.delta.location import Location
-from catalog.delta.opening import Opened
 from catalog.delta.store import AsOf, Store
+from catalog.delta.tables import Opened
 from catalog.errors import InvalidInput, NotInSnapshot, RestoreUnfinished
 from catalog.evolution.merge import Policy
 from catalog.evolution.projection import OnLoss
@@ -64,7 +64,7 @@ class Inquiry(Frames):
         A restore makes another table, whose versions begin anew.
         """
         try:
-            found = opening.find(self._store.session, self.location, LAYOUT)
+            found = tables.find(self._store.session, self.location, LAYOUT)
         except RestoreUnfinished:
             return None
         return None if found is None else found.detail.table_id

@@ -6,16 +6,15 @@ import os
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
-from catalog.backups.backup import Backup, BackupReport
+from catalog.backups.backup import Backup, BackupFiles, BackupReport, rows_of
 from catalog.backups.comparison import Past
-from catalog.backups.files import BackupFiles
-from catalog.backups.restore import Ground, Restore, RestoreReport, rows_of
+from catalog.backups.restore import Restore, RestoreReport, RestoreTarget
 from catalog.backups.rollback import Rollback, RollbackReport
 from catalog.commit.committer import Committer
 from catalog.config import Settings, user
-from catalog.delta import opening
+from catalog.context import Call
 from catalog.delta.layout import LAYOUT, Layout, complete
-from catalog.delta.location import Location
+from catalog.delta.location import Location, absolute
 from catalog.delta.session import own_session, release, tune, tuning
 from catalog.delta.store import AsOf
 from catalog.environment import Deadline, Environment
@@ -70,7 +69,8 @@ class Preserving(Operating):
         try:
             files = BackupFiles(session, os.fspath(path))
             store = type(self._store)(session, self._store.location)
-            work = Backup(store, self._run_log, files, caller, self._environment, progress)
+            call = Call(caller, self._deadline(None), progress)
+            work = Backup(store, self._run_log, files, call, self._environment)
             return work.make(chosen, dry_run)
         finally:
             release(session)
@@ -127,16 +127,16 @@ class Preserving(Operating):
             check_actor("run_id", run_id),
         )
         try:
-            ground = Ground(
+            ground = RestoreTarget(
                 session=session,
-                location=opening.absolute(session, Location.parse(location)),
+                location=absolute(session, Location.parse(location)),
                 layout=layout,
                 locked=settings.file_lock,
-                caller=caller,
-                deadline=Deadline(default_of("deadline") if waits is None else waits),
+                call=Call(
+                    caller, Deadline(default_of("deadline") if waits is None else waits), progress
+                ),
                 environment=environment or Environment(),
                 tuning=tuned,
-                progress=progress,
             )
             return Restore(BackupFiles(session, os.fspath(path)), ground).restore(segment_buckets)
         finally:

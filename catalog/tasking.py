@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from catalog.context import Call
-from catalog.delta.task_view import tasks_query
+from catalog.delta.runs import tasks_query
 from catalog.errors import InvalidInput, UnknownTask
 from catalog.model import check_positive
 from catalog.operating import Operating

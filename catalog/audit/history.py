@@ -31,7 +31,7 @@ from catalog.delta.audit_log import (
     folded,
 )
 from catalog.delta.failures import is_gone
-from catalog.delta.side_table import ddl
+from catalog.delta.layout import ddl
 from catalog.delta.store import Store
 from catalog.errors import VersionNotFound
 from catalog.model import from_micros

@@ -10,9 +10,8 @@ from pyspark.sql import functions as F
 
 from catalog.delta.audit_log import AUDIT, AuditLog
 from catalog.delta.location import Location
-from catalog.delta.runs import RUNS, RunLog
+from catalog.delta.runs import RUNS, RunLog, create_tasks_view
 from catalog.delta.store import AsOf, Store
-from catalog.delta.task_view import create_tasks_view
 from catalog.errors import InvalidInput, VersionNotFound
 from catalog.sql import audit_views, functions, views
 

@@ -14,8 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog import Catalog, Segment, Step
-from catalog.delta.runs import DDL, Run
-from catalog.delta.task_view import TASKS_VIEW
+from catalog.delta.runs import DDL, TASKS_VIEW, Run
 from catalog.errors import (
     InvalidInput,
     PathOccupied,

@@ -15,7 +15,7 @@ from catalog.cli.commands.moving import REBUCKET
 from catalog.cli.commands.tasks import TASKS as LIST
 from catalog.cli.commands.tasks import for_people, only
 from catalog.cli.parsers import shell_parser
-from catalog.delta.task_view import TASKS_VIEW
+from catalog.delta.runs import TASKS_VIEW
 from catalog.errors import InvalidInput, UnknownTask
 from catalog.progress import silent
 from catalog.tasks.kinds import TASKS

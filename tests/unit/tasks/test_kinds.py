@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.backups.backup import BackupReport
-from catalog.backups.digests import Content
-from catalog.delta.runs import ALL_COLUMNS, change_task
-from catalog.delta.task_view import TASKS_VIEW
+from catalog.backups.manifest import ContentDigest
+from catalog.delta.runs import ALL_COLUMNS, TASKS_VIEW, change_task
 from catalog.errors import InvalidInput, UnknownTask
 from catalog.model import micros
 from catalog.progress import silent
@@ -102,7 +101,7 @@ class Preserved:
 
     def backup(self, path: str, **how: Any) -> BackupReport:
         self.asked = {"path": path, **how}
-        return BackupReport(path, 7, {"segment": Content(3, "d")})
+        return BackupReport(path, 7, {"segment": ContentDigest(3, "d")})
 
     def retain(self, **how: Any) -> RetentionReport:
         self.asked = how

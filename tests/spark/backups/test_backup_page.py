@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog import Catalog, errors
-from catalog.backups.kinds import BEHAVIOURS
+from catalog.backups.difference import BEHAVIOURS
 from tests.sessions import ROOT
 from tests.unit.test_documents import anchors, command_lines, reads
 

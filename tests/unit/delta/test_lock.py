@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 import catalog
-from catalog.delta.location import local_path
-from catalog.delta.lock import TableLock
+from catalog.delta.location import TableLock, local_path
 from catalog.environment import Deadline
 from catalog.errors import GaveUp
 
@@ -24,7 +23,7 @@ PATIENCE = 60
 HOLD = """
 import sys
 from pathlib import Path
-from catalog.delta.lock import TableLock
+from catalog.delta.location import TableLock
 from catalog.environment import Deadline
 with TableLock.beside(Path(sys.argv[1])).held(Deadline(60)):
     print("held", flush=True)

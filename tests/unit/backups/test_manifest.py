@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog.backups.digests import Content, differences, hash_sql
-from catalog.backups.kinds import BEHAVIOURS, Behaviour, bucket_sql, check_known, kinds_that
-from catalog.backups.manifest import FORMAT, Manifest, _digest
+from catalog.backups.difference import BEHAVIOURS, Behaviour, check_known, kinds_that
+from catalog.backups.manifest import FORMAT, ContentDigest, Manifest, _digest, differences, hash_sql
 from catalog.backups.rollback import RollbackReport
+from catalog.delta.layout import bucket_sql
 from catalog.errors import BrokenBackup, CommitFailed
 from catalog.model import Kind
 
@@ -29,13 +29,13 @@ MADE = Manifest(
     actor="ann",
     reason='naïve "quotes"\n',
     columns=("kind", "key"),
-    entries={"segment": Content(3, "00ff"), "schema": Content(1, "01")},
-    runs=Content(2, "aa"),
+    entries={"segment": ContentDigest(3, "00ff"), "schema": ContentDigest(1, "01")},
+    runs=ContentDigest(2, "aa"),
     properties={"delta.logRetentionDuration": "interval 30 days"},
     attempt="0a1b",
 )
 _texts = st.text(max_size=20)
-_contents = st.builds(Content, st.integers(0, 1 << 40), _texts)
+_contents = st.builds(ContentDigest, st.integers(0, 1 << 40), _texts)
 
 
 @given(
@@ -112,8 +112,16 @@ def test_a_manifest_of_before_there_were_attempts_is_read() -> None:
 
 
 def test_accounts_that_differ_are_told_kind_by_kind() -> None:
-    wanted = {"segment": Content(3, "a"), "schema": Content(1, "b"), "object": Content(1, "c")}
-    found = {"segment": Content(2, "x"), "schema": Content(1, "z"), "staged": Content(4, "s")}
+    wanted = {
+        "segment": ContentDigest(3, "a"),
+        "schema": ContentDigest(1, "b"),
+        "object": ContentDigest(1, "c"),
+    }
+    found = {
+        "segment": ContentDigest(2, "x"),
+        "schema": ContentDigest(1, "z"),
+        "staged": ContentDigest(4, "s"),
+    }
     assert differences(wanted, wanted) == []
     assert differences(wanted, found) == [
         "0 rows of kind object instead of 1",

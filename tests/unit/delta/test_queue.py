@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from catalog.delta.queue import CommitQueue, Request
+from catalog.delta.queue import CommitQueue, CommitRequest
 from catalog.environment import Deadline
 from catalog.errors import CommitFailed, GaveUp
 
@@ -41,17 +41,19 @@ class Desk:
         self.ran: list[list[str]] = []
         self.callers = ThreadPoolExecutor(20)
 
-    def request(self, name: str, group: str | None = None, seconds: float = PATIENCE) -> Request:
+    def request(
+        self, name: str, group: str | None = None, seconds: float = PATIENCE
+    ) -> CommitRequest:
         def run(requests: Sequence[Any]) -> None:
             self.ran.append([request.name for request in requests])
             for request in requests:
                 request.finish(f"{request.name} done")
 
-        made = Request(run, Watched(seconds), group)
+        made = CommitRequest(run, Watched(seconds), group)
         made.name = name  # type: ignore[attr-defined]
         return made
 
-    def send(self, request: Request) -> Future[Any]:
+    def send(self, request: CommitRequest) -> Future[Any]:
         """Submits from a thread of its own; returns when the request stands in line."""
         sent = self.callers.submit(self.queue.submit, request)
         assert isinstance(request.deadline, Watched)
@@ -62,7 +64,7 @@ class Desk:
         return self.send(self.request(name, group, seconds))
 
 
-class Blocker(Request):
+class Blocker(CommitRequest):
     """Work that runs until it is released."""
 
     def __init__(self) -> None:
@@ -153,7 +155,7 @@ def test_what_comes_while_a_group_runs_waits_for_the_next(desk: Desk) -> None:
         desk.ran.append(["slow"] * len(requests))
         requests[0].finish("slow done")
 
-    slow = desk.send(Request(run, Watched(), "publish"))
+    slow = desk.send(CommitRequest(run, Watched(), "publish"))
     assert begun.wait(PATIENCE)
     late = desk.call("late", "publish")
     released.set()
@@ -171,7 +173,7 @@ def test_an_error_of_the_work_reaches_each_caller_and_the_queue_goes_on(
         requests[1].finish("early")
         raise CommitFailed("no")
 
-    calls = [desk.send(Request(run, Watched(), "publish")) for _ in range(3)]
+    calls = [desk.send(CommitRequest(run, Watched(), "publish")) for _ in range(3)]
     after = desk.call("after")
     blocker.released.set()
     for call in (calls[0], calls[2]):
@@ -185,7 +187,7 @@ def test_an_interrupt_in_the_work_reaches_the_caller_and_the_queue_goes_on(desk:
         raise SystemExit(3)
 
     with pytest.raises(SystemExit):
-        desk.queue.submit(Request(run, Watched()))
+        desk.queue.submit(CommitRequest(run, Watched()))
     assert desk.queue.submit(desk.request("a")) == "a done"
 
 
@@ -195,7 +197,7 @@ def test_work_that_forgets_a_caller_is_an_error_for_that_caller(
     def run(requests: Sequence[Any]) -> None:
         requests[0].finish("first")
 
-    calls = [desk.send(Request(run, Watched(), "publish")) for _ in range(2)]
+    calls = [desk.send(CommitRequest(run, Watched(), "publish")) for _ in range(2)]
     blocker.released.set()
     assert calls[0].result(PATIENCE) == "first"
     with pytest.raises(RuntimeError, match="without an outcome"):
@@ -203,7 +205,7 @@ def test_work_that_forgets_a_caller_is_an_error_for_that_caller(
 
 
 def test_the_first_outcome_stands() -> None:
-    request = Request(lambda _: None, Watched())
+    request = CommitRequest(lambda _: None, Watched())
     request.finish("version 1")
     request.fail(ValueError("late"))
     request.finish("version 2")
@@ -269,7 +271,7 @@ def interrupt(noticed: Callable[[], bool]) -> None:
 
 
 def interrupted(
-    queue: CommitQueue, request: Request, steps: Callable[[threading.Event], None]
+    queue: CommitQueue, request: CommitRequest, steps: Callable[[threading.Event], None]
 ) -> KeyboardInterrupt:
     """Submits from this, the main thread, while another takes the steps once this one waits.
 
@@ -323,7 +325,7 @@ def test_an_interrupted_caller_is_told_how_the_work_failed(error: Exception, tol
         assert released.wait(PATIENCE)
         raise error
 
-    request = Request(run, Watched())
+    request = CommitRequest(run, Watched())
 
     def steps(over: threading.Event) -> None:
         assert begun.wait(PATIENCE)
@@ -379,7 +381,7 @@ def test_the_worker_ends_when_there_is_no_work_and_comes_back_when_there_is(desk
         requests[0].finish(None)
 
     for _ in range(2):
-        desk.queue.submit(Request(run, Watched()))
+        desk.queue.submit(CommitRequest(run, Watched()))
         assert eventually(lambda: not seen[-1].is_alive())
     assert seen[0] is not seen[1]
     assert [thread.daemon for thread in seen] == [False, False]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.backups.objects import rolled_back
+from catalog.backups.comparison import rolled_back
 from catalog.errors import CatalogError
 from catalog.objects.changes import changes_of
 from catalog.objects.model import Node, Object

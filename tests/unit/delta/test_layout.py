@@ -18,7 +18,7 @@ from catalog.delta.layout import (
     TABLE_PROPERTIES,
     ColumnSpec,
     Layout,
-    Step,
+    LayoutStep,
     properties_sql,
 )
 
@@ -81,8 +81,8 @@ LATER = Layout(
     number=3,
     columns=(*COLUMNS, ColumnSpec("x", "INT", "it's new"), ColumnSpec("y", "STRING", "newer")),
     steps={
-        1: Step((ColumnSpec("x", "INT", "it's new"), ColumnSpec("y", "STRING", "newer"))),
-        2: Step(properties={"delta.a": "b"}),
+        1: LayoutStep((ColumnSpec("x", "INT", "it's new"), ColumnSpec("y", "STRING", "newer"))),
+        2: LayoutStep(properties={"delta.a": "b"}),
     },
 )
 BOTH = r"ALTER TABLE t ADD COLUMNS (x INT COMMENT 'it\u0027s\u0020new', y STRING COMMENT 'newer')"

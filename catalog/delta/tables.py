@@ -1,16 +1,21 @@
-"""Finding, checking, creating and upgrading a catalog's table."""
+"""The `entries` table of a catalog: found, checked, created, and completed by a restore."""
 
 from __future__ import annotations
 
 import logging
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 
-from catalog.delta.failures import Failure, classify, condition_of
+from catalog.delta.failures import (
+    ALREADY_THERE,
+    BUCKETS_CONSTRAINT,
+    Failure,
+    classify,
+    condition_of,
+)
 from catalog.delta.layout import (
     BUCKETS_PROPERTY,
     LAYOUT_PROPERTY,
@@ -18,20 +23,18 @@ from catalog.delta.layout import (
     RESTORING_PROPERTY,
     TABLE_PROPERTY,
     Layout,
+    bucket_sql,
 )
-from catalog.delta.location import Location, is_relative, local_path
-from catalog.delta.lock import TableLock
-from catalog.delta.store import ENTRIES, Detail, read_detail
+from catalog.delta.location import ENTRIES, Location, TableLock, local_path, table_uri
+from catalog.delta.store import Detail, Store, read_detail
 from catalog.environment import Deadline
 from catalog.errors import (
-    CatalogNotFound,
     InvalidInput,
     LayoutTooNew,
     NotACatalog,
     RestoreUnfinished,
     UnsuitableSession,
 )
-from catalog.schema.names import identifier
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,11 +50,6 @@ _MISSING = {
     "SCHEMA_NOT_FOUND",
     "PATH_NOT_FOUND",
 }
-_SOMEBODY_ELSE_DID = {
-    "TABLE_OR_VIEW_ALREADY_EXISTS",
-    "TABLE_ALREADY_EXISTS",
-    "SCHEMA_ALREADY_EXISTS",
-}
 _OCCUPIED = {
     "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
     "DELTA_CREATE_TABLE_SCHEME_MISMATCH",
@@ -60,11 +58,12 @@ _OCCUPIED = {
 }
 MOST_BUCKETS = 4096
 _LOOKS = 10
+_CONSTRAINT = f"delta.constraints.{BUCKETS_CONSTRAINT}"
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A catalog's table that was found and is ours."""
+    """The table of a catalog, found and checked."""
 
     location: Location
     detail: Detail
@@ -72,21 +71,12 @@ class Opened:
     segment_buckets: int
 
 
-def absolute(session: SparkSession, location: Location) -> Location:
-    """The location with a relative path spelled out, which Delta does not find otherwise."""
-    if location.path is None or not is_relative(location.path):
-        return location
-    uri = _place(session, location)
-    local = local_path(uri)
-    return location.at(uri.removesuffix(f"/{ENTRIES}") if local is None else str(local.parent))
-
-
 def find(
     session: SparkSession, location: Location, layout: Layout, restoring: bool = False
 ) -> Opened | None:
-    """The catalog at a location, or nothing; raises if something else is there.
+    """The catalog at a location, or None; raises if something else is there.
 
-    One that is being restored is for nobody but the restore.
+    One that is being restored is found only with `restoring`.
     """
     relation = location.table(ENTRIES)
     try:
@@ -116,19 +106,18 @@ def create(
     deadline: Deadline,
     more: Mapping[str, str] | None = None,
 ) -> Opened:
-    """Creates the table unless somebody else is quicker, and returns what is there then.
+    """Creates the table unless a concurrent creation is first, and returns the table.
 
-    `more` are further properties; with that of a restore, it is found though it is not complete.
+    `more` are further properties; with that of a restore, an incomplete table is found.
     """
     if not 1 <= segment_buckets <= MOST_BUCKETS:
         raise InvalidInput(
             f"segment_buckets must be between 1 and {MOST_BUCKETS}, not {segment_buckets}.",
             segment_buckets=segment_buckets,
         )
-    table_uri = _place(session, location)
-    local = local_path(table_uri)
+    local = local_path(table_uri(session, location))
     if location.path is not None and local is not None:
-        location = location.at(_spelled_like(location.path, str(local.parent)))
+        location = location.at(str(local.parent))
     lock = TableLock.beside(local if locked else None)
     ddl = layout.ddl(location.table(ENTRIES), segment_buckets, more)
     restoring = RESTORING_PROPERTY in (more or {})
@@ -138,14 +127,14 @@ def create(
                 create_table(session, ddl, str(location))
             found = find(session, location, layout, restoring)
         except NotACatalog:
-            # Files that are no table yet may be somebody else's creation on its way.
+            # Files without a table may be a concurrent creation.
             found = find(session, location, layout, restoring)
             if found is None and attempt == _LOOKS - 1:
                 raise
         if found is not None:
             return found
         deadline.wait(0.1, "another creation of the catalog")
-    # CREATE … IF NOT EXISTS passes by a directory with files that are no Delta table.
+    # CREATE … IF NOT EXISTS ignores a directory with files that are no Delta table.
     raise NotACatalog(
         f"{location} already holds something else named {ENTRIES}; choose another location.",
         location=str(location),
@@ -153,7 +142,7 @@ def create(
 
 
 def create_table(session: SparkSession, ddl: str, place: str) -> None:
-    """Runs a CREATE TABLE IF NOT EXISTS that others may be running too."""
+    """Runs a CREATE TABLE IF NOT EXISTS, also concurrently with others."""
     try:
         session.sql(ddl)
     except Exception as error:  # Delta's own exceptions reach Python in more than one class
@@ -163,40 +152,13 @@ def create_table(session: SparkSession, ddl: str, place: str) -> None:
                 f"{place} already holds something else: {error}. Choose another location.",
                 location=place,
             ) from error
-        if condition not in _SOMEBODY_ELSE_DID and classify(error) is not Failure.CONFLICT:
+        if condition not in ALREADY_THERE and classify(error) is not Failure.CONFLICT:
             raise
-        log.debug("Somebody else created %s at the same time.", place)
-
-
-def _place(session: SparkSession, location: Location) -> str:
-    """The URI that the table will have: only Spark knows which file system a bare path means."""
-    if location.path is None:
-        name = ".".join(identifier(part) for part in location.schema)
-        try:
-            session.sql(f"CREATE SCHEMA IF NOT EXISTS {name}")
-        except PySparkException as error:
-            if condition_of(error) not in _SOMEBODY_ELSE_DID:
-                raise
-        rows = session.sql(f"DESCRIBE SCHEMA {name}").collect()
-        places = [row["info_value"] for row in rows if row["info_name"] == "Location"]
-        return f"{places[0]}/{ENTRIES}" if places else "unknown:"
-    probe = f"/.strata-{uuid.uuid4().hex}"
-    try:
-        # Two paths: with a single one Spark logs a stack trace because it is not there.
-        _ = session.read.text([f"{location.path}{probe}"] * 2).schema
-    except PySparkException as error:
-        getter = error.getMessageParameters() or {}
-        found = getter.get("path", "")
-        if condition_of(error) == "PATH_NOT_FOUND" and found.endswith(probe):
-            return f"{found.removesuffix(probe)}/{ENTRIES}"
-        raise CatalogNotFound(
-            f"The location {location} cannot be reached: {error}", location=str(location)
-        ) from error
-    raise NotACatalog(f"{location} holds {probe}, which cannot be.", location=str(location))
+        log.debug("%s was created concurrently.", place)
 
 
 def _inside_a_table(location: Location) -> NotACatalog:
-    # The table's VACUUM would sweep a catalog away.
+    # The table's VACUUM would remove the catalog.
     return NotACatalog(
         f"{location} is, or lies in, a Delta table of its own, not a directory for a catalog; "
         "choose another location.",
@@ -205,18 +167,14 @@ def _inside_a_table(location: Location) -> NotACatalog:
 
 
 def _resolved(location: Location, detail: Detail) -> Location:
-    """One spelling for each table: Delta excludes writers in a JVM by the path as it is spelled."""
+    """One spelling for each table: in a JVM Delta excludes writers by the spelling of the path."""
     if location.path is None or detail.path is None:
         return location
-    return location.at(_spelled_like(location.path, str(detail.path.parent)))
-
-
-def _spelled_like(given: str, path: str) -> str:
-    return f"file:{path}" if given.startswith("file:") else path
+    return location.at(str(detail.path.parent))
 
 
 def check_restored(location: Location, detail: Detail) -> None:
-    """Refuses a catalog that is being restored: it is empty, or nobody has compared it yet."""
+    """Refuses a catalog that is being restored: it is empty or was not compared yet."""
     if RESTORING_PROPERTY in detail.properties:
         raise RestoreUnfinished(
             f"The catalog at {location} is being restored from a backup and is not complete. Wait "
@@ -224,6 +182,43 @@ def check_restored(location: Location, detail: Detail) -> None:
             location=str(location),
             backup=detail.properties[RESTORING_PROPERTY],
         )
+
+
+def is_complete(store: Store) -> bool:
+    """Whether a table is not, or no longer, being restored."""
+    return RESTORING_PROPERTY not in store.detail().properties
+
+
+def constrain_buckets(store: Store, lock: TableLock, buckets: int, deadline: Deadline) -> None:
+    """Makes the table refuse rows in buckets of another number of segment buckets.
+
+    I2: an open catalog may know another number, from the table that was here before. Only the table
+    itself can refuse its rows for certain, and at no cost to a publish.
+    """
+    with lock.held(deadline), deadline.not_counting():
+        if _CONSTRAINT in store.detail().properties:
+            return
+        try:
+            store.session.sql(
+                f"ALTER TABLE {store.relation} ADD CONSTRAINT {BUCKETS_CONSTRAINT} "
+                f"CHECK (bucket = {bucket_sql(buckets)})"
+            )
+        except Exception:  # a concurrent restore was first, or only the answer was lost
+            if _CONSTRAINT not in store.detail().properties:
+                raise
+
+
+def complete_restore(store: Store, lock: TableLock, deadline: Deadline) -> None:
+    """Removes the property of a restore: from now on the table is a catalog."""
+    with lock.held(deadline), deadline.not_counting():
+        try:
+            store.session.sql(
+                f"ALTER TABLE {store.relation} UNSET TBLPROPERTIES IF EXISTS "
+                f"('{RESTORING_PROPERTY}')"
+            )
+        except Exception:  # a concurrent restore was first, or only the answer was lost
+            if not is_complete(store):
+                raise
 
 
 def _checked(session: SparkSession, location: Location, detail: Detail, layout: Layout) -> Opened:
@@ -287,7 +282,7 @@ def _check_columns(
 
 
 def ours_exists(session: SparkSession, relation: str, name: str) -> bool:
-    """Whether there is a table of ours beside the entries; raises if it is somebody else's."""
+    """Whether a side table exists; raises if a table of its name is not ours."""
     try:
         detail = read_detail(session, relation)
     except PySparkException as error:
@@ -296,7 +291,7 @@ def ours_exists(session: SparkSession, relation: str, name: str) -> bool:
         raise
     if detail.properties.get(TABLE_PROPERTY) != name:
         raise NotACatalog(
-            f"{relation} is a table of somebody else's; a catalog keeps its own under that name. "
+            f"{relation} is another table; a catalog keeps a table of its own under that name. "
             "Rename it, or use another location.",
             location=relation,
         )

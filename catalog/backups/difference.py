@@ -1,45 +1,104 @@
-"""How the rows of a catalog differ from what they were: what a rollback has to write, as frames."""
+"""How the rows of a catalog differ from an earlier state: what a rollback writes, as frames."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from catalog.backups.kinds import Behaviour, kinds_that
 from catalog.commit.changes import Change
 from catalog.commit.rowset import RowSet, as_changes
-from catalog.delta.layout import ENTRY_COLUMNS, SCHEMA_BUCKETS
+from catalog.delta.layout import ENTRY_COLUMNS, schema_bucket_sql
 from catalog.delta.statements import DATASOURCE
+from catalog.errors import CommitFailed
 from catalog.model import Kind, micros
 from catalog.schema.names import literal
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
-# What a row says of itself rather than of the commit that wrote it.
+# --- kinds of rows --------------------------------------------------------------------------------
+
+
+class Behaviour(StrEnum):
+    """What a rollback does with the rows of a kind."""
+
+    # As they were: newer rows are deleted, removed rows inserted, changed rows changed back.
+    RESTORED = "restored"
+    # The same, but newer rows stay.
+    RETURNED = "returned"
+    # Removed rows are inserted; no row is changed or deleted. (A name whose versions come back
+    # counts these too, see `contrast`.)
+    GROW_ONLY = "grow-only"
+    # Not changed: they record what happened, and that is not undone.
+    KEPT = "kept"
+
+
+BEHAVIOURS = {
+    # Only a clean-up removes schemas, with its own checks.
+    Kind.SCHEMA.value: Behaviour.GROW_ONLY,
+    Kind.RETIRED.value: Behaviour.KEPT,
+    Kind.SEGMENT.value: Behaviour.RESTORED,
+    # Publishes and claims rely on these rows, so none is deleted.
+    Kind.DATASOURCE.value: Behaviour.RETURNED,
+    Kind.OBJECT.value: Behaviour.RESTORED,
+    "setting": Behaviour.RESTORED,
+    # Numbers of schema versions are assigned once: neither they nor their counters go back.
+    "named": Behaviour.GROW_ONLY,
+    "version": Behaviour.GROW_ONLY,
+    # I8: the stable epoch never goes down, and a decision is final.
+    Kind.EPOCH.value: Behaviour.KEPT,
+    Kind.OPERATION.value: Behaviour.KEPT,
+    Kind.PART.value: Behaviour.KEPT,
+    Kind.STAGED.value: Behaviour.KEPT,
+    Kind.GUARD.value: Behaviour.KEPT,
+}
+
+
+def check_known(kinds: Iterable[str]) -> None:
+    """Refuses a rollback if there are rows of an unknown kind."""
+    unknown = sorted(set(kinds) - BEHAVIOURS.keys())
+    if unknown:
+        raise CommitFailed(
+            f"This release does not know how rows of kind {', '.join(unknown)} go back; nothing "
+            "was written. Use the release that wrote them.",
+            kinds=unknown,
+        )
+
+
+def kinds_that(*behaviours: Behaviour) -> str:
+    """The kinds with one of these behaviours, for an IN clause; without objects."""
+    names = (kind for kind, found in BEHAVIOURS.items() if found in behaviours)
+    return ", ".join(f"'{kind}'" for kind in names if kind != Kind.OBJECT)
+
+
+# --- differences ----------------------------------------------------------------------------------
+
+# The content of a row, without what it records of the commit that wrote it.
 _CONTENT = tuple(
     column.name
     for column in ENTRY_COLUMNS
     if column.name
     not in ("kind", "bucket", "key", "commit_id", "revision", "changed_at", "changed_by")
 )
-# Schemas are carried, see `carried`; objects are few, and go by their links.
+# Schemas are handled by `carried`; objects by their links, in `comparison`.
 _COMPARED = kinds_that(Behaviour.RESTORED, Behaviour.RETURNED, Behaviour.GROW_ONLY)
 _SHOWN = 10
+_NO_INTERVAL = dict.fromkeys(("starts_at", "ends_at"), "CAST(NULL AS TIMESTAMP)")
 
 
 @dataclass(frozen=True)
 class Changed:
-    """What has to change in the rows of one kind."""
+    """The number of changes in the rows of one kind."""
 
     kind: str
     inserted: int = 0
     updated: int = 0
     deleted: int = 0
-    # The first keys, with what is done with them; only a dry run looks for them.
+    # The first keys with their changes, in a dry run.
     first: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -49,22 +108,21 @@ class Changed:
 
 @dataclass(frozen=True)
 class Reach:
-    """Where the rows of one kind are that have to change."""
+    """The changes of one kind: buckets and range of keys, and buckets of their schemas."""
 
     changed: Changed
     buckets: tuple[int, ...]
     low: str
     high: str
-    # The buckets of the schemas that they refer to.
-    schema_buckets: tuple[int, ...] = field(default=())
+    schema_buckets: tuple[int, ...] = ()
 
 
 def contrast(then: DataFrame, now: DataFrame) -> DataFrame:
-    """One row for each key that has to change, but for objects and schemas.
+    """One row for each key that changes, without objects and schemas.
 
-    It has kind, bucket, key, `change`, `seen` (the commit id of what is there), `revision` (the
-    next one) and the content that the row had then. Both frames have all columns of the table, and
-    both spread their rows over the same buckets.
+    It has kind, bucket, key, `change`, `seen` (the commit id of the present row), `revision` (the
+    next one) and the content of then. Both frames have all columns of the table, and the same
+    number of buckets.
     """
     kinds = f"kind IN ({_COMPARED}) AND kind <> 'schema'"
     sides = (
@@ -72,7 +130,7 @@ def contrast(then: DataFrame, now: DataFrame) -> DataFrame:
         .alias("o")
         .join(now.where(kinds).alias("n"), ["kind", "bucket", "key"], "full_outer")
     )
-    # A name and its versions are one: whoever brings versions back brings who counts them.
+    # A name counts its versions: where versions come back, so does the name that counts them.
     current = "CAST(get_json_object({}.payload, '$.current') AS INT)".format
     grows = f"kind = '{Kind.NAMED}' AND {current('o')} > {current('n')}"
     differs = " OR ".join(f"NOT o.{name} <=> n.{name}" for name in _CONTENT)
@@ -84,7 +142,7 @@ def contrast(then: DataFrame, now: DataFrame) -> DataFrame:
         f"WHEN {differs} THEN '{Change.UPDATE}' END AS change"
     )
     revision = "greatest(coalesce(o.revision, 0), coalesce(n.revision, 0)) + 1 AS revision"
-    # The datasource of a segment that goes has to be known: claims are asked for by it.
+    # Also of a segment that is deleted: claims are looked up by its datasource.
     datasource = "coalesce(o.datasource, n.datasource) AS datasource"
     content = (datasource if name == "datasource" else f"o.{name}" for name in _CONTENT)
     return sides.selectExpr(
@@ -93,9 +151,9 @@ def contrast(then: DataFrame, now: DataFrame) -> DataFrame:
 
 
 def taken_numbers(then: DataFrame, now: DataFrame) -> list[str]:
-    """Some keys of schema versions that have another schema now than they had then.
+    """Some keys of schema versions that have another schema now than then.
 
-    Numbers are dense, so where there is none one side's versions begin with all of the other's.
+    Numbers are dense: if there are none, one side's versions are a prefix of the other's.
     """
     versions = f"kind = '{Kind.VERSION}'"
     pairs = then.where(versions).alias("o").join(now.where(versions).alias("n"), "key")
@@ -104,7 +162,7 @@ def taken_numbers(then: DataFrame, now: DataFrame) -> list[str]:
 
 
 def reaches(changed: DataFrame) -> list[Reach]:
-    """How much has to change, and where, kind by kind."""
+    """The changes of each kind, with their buckets and keys."""
     rows = (
         changed.groupBy("kind")
         .agg(
@@ -115,7 +173,7 @@ def reaches(changed: DataFrame) -> list[Reach]:
             F.collect_set("bucket").alias("buckets"),
             F.min("key").alias("low"),
             F.max("key").alias("high"),
-            F.collect_set(schema_bucket_of("fingerprint")).alias("schema_buckets"),
+            F.collect_set(F.expr(schema_bucket_sql("fingerprint"))).alias("schema_buckets"),
         )
         .collect()
     )
@@ -131,13 +189,8 @@ def reaches(changed: DataFrame) -> list[Reach]:
     ]
 
 
-def schema_bucket_of(column: str) -> Column:
-    """The bucket of a schema, as an expression."""
-    return F.expr(f"CAST(pmod(xxhash64({column}), {SCHEMA_BUCKETS}) AS INT)")
-
-
 def first_keys(changed: DataFrame, kinds: Sequence[str]) -> dict[str, tuple[tuple[str, str], ...]]:
-    """Some of the keys of each kind, with what has to be done with them."""
+    """The first keys of each kind, with their changes."""
     return {
         kind: tuple(
             (row["change"], row["key"])
@@ -152,22 +205,15 @@ def first_keys(changed: DataFrame, kinds: Sequence[str]) -> dict[str, tuple[tupl
 
 
 def changes_of(changed: DataFrame, rows: RowSet) -> DataFrame:
-    """The source rows of the commit that brings the contents back."""
+    """The source rows for the changes."""
     return as_changes(
         changed,
         {
-            "kind": "kind",
-            "bucket": "bucket",
-            "key": "key",
-            "commit_id": literal(rows.commit_id),
+            **{name: name for name in ("kind", "bucket", "key", "change", "seen", *_CONTENT)},
             "revision": "CAST(revision AS BIGINT)",
-            **{name: name for name in _CONTENT},
             **_written(rows),
-            "change": "change",
-            "seen": "seen",
-            # What it was before comes back, also when it was first published.
+            # Everything comes back as it was, also `published_at`.
             "fresh": "true",
-            "shared": "false",
         },
     )
 
@@ -175,26 +221,27 @@ def changes_of(changed: DataFrame, rows: RowSet) -> DataFrame:
 def probes(
     changed: DataFrame, more: DataFrame, others: Iterable[str], known: DataFrame, rows: RowSet
 ) -> DataFrame:
-    """Source rows that ask for claims on the datasources of segments that change, and on more.
+    """Source rows that check for claims on the datasources of changing segments, and on more.
 
-    They expect the rows of these datasources as they were read: what comes back is not checked by
-    a contract that was set since. One that has no row gets it with its segments, as by a publish.
+    They expect the rows of these datasources as they were read: segments that come back are not
+    checked by a contract that was set since. A datasource without a row gets it with its segments,
+    as by a publish.
 
     Args:
-        changed: what has to change.
+        changed: the changes.
         more: further datasources, with their buckets.
-        others: datasources that are written besides.
-        known: the rows of datasources that there are, with key and commit_id.
+        others: datasources whose rows this commit writes otherwise.
+        known: the existing rows of datasources, with key and commit_id.
         rows: the rows of the commit.
     """
-    # One row of a source for each row of the table: what is written asks for itself.
+    # A source may have one row for each row of the table; those written here check for themselves.
     names = [(name,) for name in sorted(others)]
     written = (
         changed.where(f"kind = '{DATASOURCE}'")
         .selectExpr("key AS datasource")
         .union(changed.sparkSession.createDataFrame(names, "datasource STRING"))
     )
-    asked = (
+    checked = (
         changed.where("kind = 'segment'")
         .selectExpr("bucket", "datasource", f"change <> '{Change.DELETE}' AS comes")
         .union(more.selectExpr("bucket", "datasource", "false AS comes"))
@@ -208,27 +255,23 @@ def probes(
         f"WHEN comes THEN '{Change.INSERT}' ELSE '{Change.PROBE}' END"
     )
     return as_changes(
-        asked,
+        checked,
         {
             "kind": f"'{DATASOURCE}'",
             "bucket": "bucket",
             "key": "datasource",
-            "commit_id": literal(rows.commit_id),
             "revision": "CAST(1 AS BIGINT)",
-            "starts_at": "CAST(NULL AS TIMESTAMP)",
-            "ends_at": "CAST(NULL AS TIMESTAMP)",
+            **_NO_INTERVAL,
             "published_at": f"timestamp_micros({micros(rows.now)})",
             **_written(rows),
             "change": change,
             "seen": "seen",
-            "fresh": "false",
-            "shared": "false",
         },
     )
 
 
 def claimed_keys(changed: DataFrame) -> DataFrame:
-    """The keys that nobody else may claim: those that change, and the datasources of segments."""
+    """The keys that no operation may claim: those that change, and datasources of segments."""
     keys = changed.selectExpr("kind AS target", "bucket", "key")
     datasources = changed.where("kind = 'segment'").selectExpr(
         f"'{DATASOURCE}' AS target", "bucket", "datasource AS key"
@@ -240,7 +283,7 @@ def claimed_keys(changed: DataFrame) -> DataFrame:
 
 
 def gone_schemas(then: DataFrame, now: DataFrame) -> DataFrame:
-    """The fingerprints of schemas that were live then and are not now."""
+    """Fingerprints of schemas that were live then and are not now."""
     live = now.where("kind = 'schema'").select("key")
     return then.where("kind = 'schema'").select("key").join(live, "key", "left_anti")
 
@@ -248,9 +291,10 @@ def gone_schemas(then: DataFrame, now: DataFrame) -> DataFrame:
 def carried(
     then: DataFrame, changed: DataFrame, gone: DataFrame, more: Iterable[str], rows: RowSet
 ) -> DataFrame:
-    """The source rows of schemas: those that went, and all that rows which change refer to.
+    """The source rows of schemas: those that are gone, and all that changing rows refer to.
 
-    I3: a schema that is there may be retired before the commit, so what is referred to is carried.
+    I3: a schema that is live now may be retired before the commit, so every referenced one is
+    written.
     """
     session = then.sparkSession
     others = session.createDataFrame([(each,) for each in sorted(more)], "key STRING")
@@ -274,24 +318,24 @@ def carried(
             "kind": "'schema'",
             "bucket": "d.bucket",
             "key": "key",
-            "commit_id": literal(rows.commit_id),
             "revision": "d.revision + 1",
             "fingerprint": "key",
             "digest": "d.digest",
             "payload": "d.payload",
             "published_at": "d.published_at",
-            "starts_at": "CAST(NULL AS TIMESTAMP)",
-            "ends_at": "CAST(NULL AS TIMESTAMP)",
+            **_NO_INTERVAL,
             **_written(rows),
             "change": f"'{Change.INSERT}'",
-            "fresh": "false",
-            "shared": "false",
         },
     )
 
 
 def _written(rows: RowSet) -> dict[str, str]:
+    """What the commit sets in each of its rows."""
     return {
+        "commit_id": literal(rows.commit_id),
         "changed_at": f"timestamp_micros({micros(rows.now)})",
         "changed_by": literal(rows.actor),
+        "fresh": "false",
+        "shared": "false",
     }
