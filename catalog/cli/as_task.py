@@ -45,7 +45,7 @@ def is_task(arguments: Any) -> bool:
 def run_as_task(work: Work, name: str, **arguments: Any) -> Answer:
     """Runs the task of this name; what was not given is left out of its arguments."""
     given = {key: _plain(value) for key, value in arguments.items() if value is not None}
-    task = work.catalog.run_task(
+    task = work.catalog.tasks.run(
         name,
         given,
         lease=work.arguments.lease or DEFAULT_LEASE,

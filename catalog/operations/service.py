@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -12,8 +12,7 @@ from catalog.cache.holders import Caches
 from catalog.commit.claims import Claim, stable_epoch, view_operation
 from catalog.commit.committer import Committer
 from catalog.commit.operation_rows import Action, OperationRow, OperationState
-from catalog.context import Call
-from catalog.delta.queue import CommitQueue
+from catalog.context import Call, Context
 from catalog.delta.store import check_epoch
 from catalog.errors import InvalidInput, NothingPending
 from catalog.model import OnExisting, Segment, check_positive
@@ -24,7 +23,6 @@ from catalog.operations.decider import Decider
 from catalog.operations.decision import Decision
 from catalog.operations.operation import Operation, OperationStatus
 from catalog.operations.stager import Stager, StageResult
-from catalog.progress import Progress
 from catalog.schema.names import literal
 from catalog.segments.frame import FramePublisher
 from catalog.words import chosen
@@ -35,31 +33,19 @@ SHOWN_CLAIMS = 1_000
 
 
 class Operations:
-    """The verbs on operations, for `Catalog` and for the `Operation` that it gives out.
-
-    `ask` makes a call of an actor, a reason and a deadline.
-    """
+    """The verbs on operations, for `OperationsApi` and for the `Operation` that it gives out."""
 
     def __init__(
-        self,
-        committer: Committer,
-        queue: CommitQueue,
-        frames: FramePublisher,
-        caches: Caches,
-        ask: Callable[[str | None, str, float | None], Call],
+        self, context: Context, committer: Committer, frames: FramePublisher, caches: Caches
     ) -> None:
+        self.context = context
         self._committer = committer
-        self._store = committer.store
-        self._queue = queue
+        self._store = context.store
         self._frames = frames
         self._caches = caches
-        self.call = ask
         self.decider = Decider(committer)
         self._applier = Applier(committer)
         self._stager = Stager(committer)
-
-    def _alone(self, call: Call, work: Callable[[], T]) -> T:
-        return self._queue.alone(work, call.deadline)
 
     # --- its life ---------------------------------------------------------------------------------
 
@@ -89,7 +75,7 @@ class Operations:
             commit_id="",
             opened_at=now,
         )
-        opened = self._alone(call, lambda: self.decider.open(row, call))
+        opened = self.context.alone(call, lambda: self.decider.open(row, call))
         return Operation(self, opened.id, opened.name)
 
     def join(self, id: str) -> Operation:
@@ -108,7 +94,6 @@ class Operations:
         remove: Any,
         on_existing: str,
         call: Call,
-        progress: Progress,
     ) -> StageResult:
         """Stages a part from a list or from a frame."""
         check_part(part)
@@ -123,7 +108,9 @@ class Operations:
                     "remove.",
                     part=part,
                 )
-            return self._alone(call, lambda: self._stager.stage(operation, part, content, call))
+            return self.context.alone(
+                call, lambda: self._stager.stage(operation, part, content, call)
+            )
 
         if not isinstance(publish, DataFrame):
             if not isinstance(publish, Iterable):
@@ -140,7 +127,7 @@ class Operations:
                 self._committer.environment,
             )
             return stage(Content(segments, drops, changes, mode))
-        with self._frames.described(publish, call.deadline, progress, "stage") as batch:
+        with self._frames.described(publish, call.deadline, call.progress, "stage") as batch:
             segments = (
                 None if batch is None else framed_segments(batch, self._frames, drops, caller.actor)
             )
@@ -150,30 +137,32 @@ class Operations:
         """Fixes the number of parts."""
         if parts is not None:
             check_parts(parts)
-        self._alone(call, lambda: self.decider.seal(operation, parts, call))
+        self.context.alone(call, lambda: self.decider.seal(operation, parts, call))
         return self.status(operation)
 
     def renew(self, operation: str, lease: timedelta | None, call: Call) -> OperationStatus:
         """Begins the lease anew."""
         if lease is not None:
             check_lease(lease)
-        self._alone(call, lambda: self.decider.renew(operation, lease, call))
+        self.context.alone(call, lambda: self.decider.renew(operation, lease, call))
         return self.status(operation)
 
     def publish(self, operation: str, epoch: int | None, wait: bool, call: Call) -> Decision:
         """Publishes now or at an epoch."""
         if epoch is None:
-            decision = self._alone(call, lambda: self._applier.publish(operation, call))
+            decision = self.context.alone(call, lambda: self._applier.publish(operation, call))
         else:
             at = check_epoch(epoch)
-            decision = self._alone(call, lambda: self._applier.make_ready(operation, at, call))
+            decision = self.context.alone(
+                call, lambda: self._applier.make_ready(operation, at, call)
+            )
         if wait:
             self._caches.follow(decision.version, decision)
         return decision
 
     def abort(self, operation: str, call: Call) -> Decision:
         """Aborts an open operation."""
-        return self._alone(call, lambda: self.decider.abort(operation, call))
+        return self.context.alone(call, lambda: self.decider.abort(operation, call))
 
     # --- epochs -----------------------------------------------------------------------------------
 
@@ -184,7 +173,7 @@ class Operations:
     def advance(self, epoch: int, wait: bool, call: Call) -> Advance:
         """Raises the stable epoch."""
         to = check_epoch(epoch)
-        done = self._alone(call, lambda: self._applier.advance(to, call))
+        done = self.context.alone(call, lambda: self._applier.advance(to, call))
         if wait:
             self._caches.follow(done.version, done)
         return done

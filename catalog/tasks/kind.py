@@ -13,14 +13,14 @@ from catalog.progress import Progress
 
 if TYPE_CHECKING:
     from catalog.backfill.report import BackfillReport
-    from catalog.backups.backup import BackupReport
+    from catalog.backups.api import BackupsApi
     from catalog.backups.restore import RestoreReport
     from catalog.context import Context
     from catalog.files.publish import FilesReport
     from catalog.maintenance.cleanup import CleanupReport
     from catalog.maintenance.maintain import MaintainReport
-    from catalog.operations.recovery import RecoverReport
-    from catalog.retention.report import RetentionReport
+    from catalog.operations.api import OperationsApi
+    from catalog.retention.api import RetentionApi
     from catalog.verify import VerifyReport
 
 Arguments = Mapping[str, Any]
@@ -38,6 +38,15 @@ class TaskCatalog(Protocol):
     @property
     def version(self) -> int: ...
 
+    @property
+    def backups(self) -> BackupsApi: ...
+
+    @property
+    def operations(self) -> OperationsApi: ...
+
+    @property
+    def retention(self) -> RetentionApi: ...
+
     @classmethod
     def open(cls, *args: Any, **options: Any) -> AbstractContextManager[TaskCatalog]: ...
 
@@ -46,17 +55,11 @@ class TaskCatalog(Protocol):
 
     def backfill(self, *args: Any, **options: Any) -> BackfillReport: ...
 
-    def backup(self, *args: Any, **options: Any) -> BackupReport: ...
-
     def cleanup(self, *args: Any, **options: Any) -> CleanupReport: ...
 
     def maintain(self, *args: Any, **options: Any) -> MaintainReport: ...
 
     def publish_files(self, *args: Any, **options: Any) -> FilesReport: ...
-
-    def recover(self, *args: Any, **options: Any) -> RecoverReport: ...
-
-    def retain(self, *args: Any, **options: Any) -> RetentionReport: ...
 
     def verify(self, *args: Any, **options: Any) -> VerifyReport: ...
 

@@ -41,7 +41,7 @@ def _cleanup(work: TaskWork) -> Mapping[str, Any]:
 
 
 def _recover(work: TaskWork) -> Mapping[str, Any]:
-    report = work.catalog.recover(
+    report = work.catalog.operations.recover(
         **_span(work.arguments, "keep"), **work.how, progress=work.progress
     )
     return {
@@ -205,7 +205,7 @@ def _choose(work: TaskWork) -> Mapping[str, Any]:
 
 def _copy(work: TaskWork) -> Mapping[str, Any]:
     at = work.arguments.get("time")
-    report = work.catalog.backup(
+    report = work.catalog.backups.create(
         work.arguments["path"],
         version=work.results["choose"]["version"] if at is None else datetime.fromisoformat(at),
         actor=work.actor,
@@ -254,7 +254,7 @@ def _verify(work: TaskWork) -> Mapping[str, Any]:
 
 
 def _retain(work: TaskWork) -> Mapping[str, Any]:
-    report = work.catalog.retain(
+    report = work.catalog.retention.apply(
         **_given(work.arguments, "datasources", "limit"), **work.how, progress=work.progress
     )
     return {

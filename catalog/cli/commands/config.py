@@ -43,7 +43,7 @@ def _no_arguments(parser: ArgumentParser) -> None:
 
 
 def _list(work: Work) -> Answer:
-    rows = tuple(_row(setting) for setting in work.catalog.settings())
+    rows = tuple(_row(setting) for setting in work.catalog.settings.list())
     brief = ("name", "value", "source", "help")
     return Answer(tables={"settings": Table(_COLUMNS, rows, brief=brief)})
 
@@ -73,7 +73,7 @@ def _name(parser: ArgumentParser) -> None:
 def _get(work: Work) -> Answer:
     name = work.arguments.name
     nobody = Layers().setting(name)
-    found = next((s for s in work.catalog.settings() if s.name == name), nobody)
+    found = next((s for s in work.catalog.settings.list() if s.name == name), nobody)
     return Answer(facts=dict(zip(_COLUMNS, _row(found), strict=True)))
 
 
@@ -98,7 +98,7 @@ def _set_arguments(parser: ArgumentParser) -> None:
 
 def _set(work: Work) -> Answer:
     arguments = work.arguments
-    result = work.catalog.set_setting(
+    result = work.catalog.settings.set(
         arguments.name,
         _read(arguments.name, arguments.value),
         reason=arguments.reason,
@@ -153,7 +153,7 @@ def _unset_arguments(parser: ArgumentParser) -> None:
 def _unset(work: Work) -> Answer:
     arguments = work.arguments
     return _told(
-        work.catalog.unset_setting(
+        work.catalog.settings.unset(
             arguments.name, reason=arguments.reason, deadline=arguments.deadline
         )
     )

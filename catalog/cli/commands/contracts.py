@@ -82,7 +82,7 @@ def _set(work: Work) -> Answer:
         max_columns=arguments.max_columns,
         policy=arguments.policy,
     )
-    result = work.catalog.set_contract(
+    result = work.catalog.contracts.set(
         arguments.datasource,
         contract,
         dry_run=arguments.dry_run,
@@ -137,7 +137,7 @@ def _show_arguments(parser: ArgumentParser) -> None:
 
 def _show(work: Work) -> Answer:
     arguments = work.arguments
-    contract = work.catalog.contract(arguments.datasource, arguments.as_of)
+    contract = work.catalog.contracts.get(arguments.datasource, arguments.as_of)
     return shown_contract(arguments.datasource, contract)
 
 
@@ -184,7 +184,7 @@ def _remove_arguments(parser: ArgumentParser) -> None:
 
 def _remove(work: Work) -> Answer:
     arguments = work.arguments
-    result = work.catalog.remove_contract(
+    result = work.catalog.contracts.remove(
         arguments.datasource,
         dry_run=arguments.dry_run,
         reason=arguments.reason,
@@ -214,7 +214,7 @@ def _contracts_arguments(parser: ArgumentParser) -> None:
 
 def _contracts(work: Work) -> Answer:
     arguments = work.arguments
-    frame = work.catalog.contracts(arguments.as_of).orderBy("datasource")
+    frame = work.catalog.inspect.contracts(arguments.as_of).orderBy("datasource")
     brief = ("datasource", "enforcement", "mode", "fingerprint", "max_rows", "table_max_rows")
     return Answer(tables={"contracts": fetch(frame, arguments.limit, brief)})
 

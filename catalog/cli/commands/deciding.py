@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def tried_again(catalog: Catalog, retries: int = 0) -> int:
     """Commits that a run tried again: after conflicts, and because what it had read was old."""
-    return retries + catalog.operation_metrics().replans
+    return retries + catalog.operations.metrics().replans
 
 
 def _add_id(parser: ArgumentParser) -> None:

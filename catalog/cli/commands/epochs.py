@@ -16,8 +16,8 @@ from catalog.operations.applier import Advance
 
 def _epoch(work: Work) -> Answer:
     # First: an advance in between then leaves out what it applied, and nothing waits for the past.
-    stable = work.catalog.stable_epoch
-    ready = work.catalog.operations().where("state = 'ready'")
+    stable = work.catalog.operations.stable_epoch
+    ready = work.catalog.inspect.operations().where("state = 'ready'")
     row = ready.selectExpr("count(*) AS waiting", "min(epoch) AS next_epoch").collect()[0]
     shown = ready.orderBy("epoch", "changed_at", "operation_id").selectExpr(
         "epoch",
@@ -56,7 +56,7 @@ def _advance_arguments(parser: ArgumentParser) -> None:
 
 def _advance(work: Work) -> Answer:
     arguments = work.arguments
-    step = work.catalog.advance(
+    step = work.catalog.operations.advance(
         arguments.epoch, reason=arguments.reason, deadline=arguments.deadline
     )
     return shown_advance(step, tried_again(work.catalog, step.retries))

@@ -37,7 +37,7 @@ def _history_arguments(parser: ArgumentParser) -> None:
 
 def _history(work: Work) -> Answer:
     arguments = work.arguments
-    frame = work.catalog.history(
+    frame = work.catalog.audit.history(
         arguments.limit + 1,
         key=arguments.key,
         kind=arguments.kind,
@@ -72,7 +72,7 @@ def _audit_arguments(parser: ArgumentParser) -> None:
 
 def _audit(work: Work) -> Answer:
     arguments = work.arguments
-    report = work.catalog.roll_audit(
+    report = work.catalog.audit.roll(
         dry_run=arguments.dry_run,
         reason=arguments.reason,
         deadline=arguments.deadline,

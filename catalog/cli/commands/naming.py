@@ -63,7 +63,7 @@ def _register_arguments(parser: ArgumentParser) -> None:
 
 def _register(work: Work) -> Answer:
     arguments, catalog = work.arguments, work.catalog
-    result = catalog.register(
+    result = catalog.names.register(
         arguments.name,
         _given(catalog, arguments.schema),
         mode=arguments.mode,
@@ -141,7 +141,7 @@ def _set_mode_arguments(parser: ArgumentParser) -> None:
 
 def _set_mode(work: Work) -> Answer:
     arguments, catalog = work.arguments, work.catalog
-    result = catalog.set_mode(
+    result = catalog.names.set_mode(
         arguments.name, arguments.mode, reason=arguments.reason, deadline=arguments.deadline
     )
     again = tried_again(catalog, result.retries)

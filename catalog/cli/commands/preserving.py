@@ -35,7 +35,7 @@ def _backup(work: Work) -> Answer:
     arguments = work.arguments
     if is_task(arguments):
         return run_as_task(work, "backup", path=arguments.path, **_which(arguments.version))
-    report = work.catalog.backup(
+    report = work.catalog.backups.create(
         arguments.path,
         version=arguments.version,
         dry_run=arguments.dry_run,
@@ -165,7 +165,7 @@ def _rollback_arguments(parser: ArgumentParser) -> None:
 
 def _rollback(work: Work) -> Answer:
     arguments = work.arguments
-    report = work.catalog.rollback(
+    report = work.catalog.backups.rollback(
         arguments.version,
         backup=arguments.backup,
         dry_run=arguments.dry_run,

@@ -31,7 +31,7 @@ def _report(work: Work) -> Answer:
     file: Path = work.arguments.html
     if not file.absolute().parent.is_dir():
         raise InvalidInput(f"There is no directory for the report {file}.", file=str(file))
-    versions = work.arguments.versions or work.catalog.get_setting("report.versions")
+    versions = work.arguments.versions or work.catalog.settings.get("report.versions")
     report = collect(work.catalog, versions, work.progress)
     page = render(report)
     try:

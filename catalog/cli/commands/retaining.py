@@ -57,7 +57,7 @@ def _retain(work: Work) -> Answer:
     arguments = work.arguments
     if is_task(arguments):
         return run_as_task(work, "retain", datasources=arguments.datasource, limit=arguments.limit)
-    report = work.catalog.retain(
+    report = work.catalog.retention.apply(
         datasources=arguments.datasource,
         limit=arguments.limit,
         dry_run=arguments.dry_run,

@@ -201,14 +201,14 @@ def _recover(work: Work) -> Answer:
     arguments, catalog = work.arguments, work.catalog
     if is_task(arguments):
         return run_as_task(work, "recover", keep_seconds=arguments.keep)
-    report = catalog.recover(
+    report = catalog.operations.recover(
         keep=arguments.keep,
         dry_run=arguments.dry_run,
         reason=arguments.reason,
         deadline=arguments.deadline,
         progress=work.progress,
     )
-    return shown_recovery(report, standing(catalog.operations()), tried_again(catalog))
+    return shown_recovery(report, standing(catalog.inspect.operations()), tried_again(catalog))
 
 
 def shown_recovery(report: RecoverReport, left: Mapping[str, int], tried_again: int) -> Answer:

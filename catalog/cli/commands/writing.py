@@ -35,8 +35,8 @@ def _init(work: Work) -> Answer:
     catalog = work.catalog
     if catalog.location.path is None:
         # Whoever created the catalog may have been stopped before it made them.
-        catalog.create_views()
-        catalog.create_functions()
+        catalog.inspect.create_views()
+        catalog.inspect.create_functions()
     return Answer(
         facts={"location": str(catalog.location), "version": catalog.version},
         note="The catalog is ready.",

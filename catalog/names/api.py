@@ -1,12 +1,12 @@
-"""Named schemas: the verbs of `Catalog` for schemas with a name and numbered versions."""
+"""`catalog.names`: schemas with a name, numbered versions and a compatibility mode."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Unpack
 
-from pyspark.sql import functions as F
-
+from catalog.commit.committer import Committer
+from catalog.context import CallOptions, Context
 from catalog.delta.store import AsOf
 from catalog.errors import InvalidInput
 from catalog.evolution.compatibility import Mode, compatibility
@@ -14,22 +14,26 @@ from catalog.model import check_actor, check_positive
 from catalog.names.keys import check_name
 from catalog.names.model import ModeSet, NamedSchema, Registered, StillWorks
 from catalog.names.plan import Wanted
-from catalog.names.reading import stored_name
+from catalog.names.reading import stored_name, version_schemas
 from catalog.names.registrar import Registrar
-from catalog.operating import Operating
 from catalog.schema import Schema
 from catalog.words import chosen
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
+# Gives the schema of a fingerprint at a version.
+FindSchema = Callable[[str, int], Schema]
 
-class Naming(Operating):
-    """The verbs of `Catalog` on named schemas."""
 
-    _registrar: Registrar
+class NamesApi:
+    """Named schemas. `catalog.inspect.named_schemas()` lists them."""
+
+    def __init__(self, context: Context, committer: Committer, find_schema: FindSchema) -> None:
+        self._context = context
+        self._registrar = Registrar(committer)
+        self._find_schema = find_schema
 
     def register(
         self,
@@ -41,27 +45,22 @@ class Naming(Operating):
         force: bool = False,
         note: str = "",
         dry_run: bool = False,
-        actor: str | None = None,
-        reason: str = "",
-        deadline: float | None = None,
+        **options: Unpack[CallOptions],
     ) -> Registered:
         """Makes a schema the next version of a name; the current one again is no change.
 
         Args:
             name: a text without a slash, such as "orders".
             schema: anything that `Schema.of` takes.
-            mode: how versions must get on with those before them, for a name that is not there
-                yet: one of the modes of `judge`, "backward" if not given. `set_mode` changes it.
+            mode: for a new name, how a version must be compatible with those before it: one of the
+                modes of `judge`, by default "backward". `set_mode` changes it.
             base: the version that the schema was made from, 0 if there was none. If others have
                 registered since, the new version is the merge of theirs and this one. Without it
                 the schema is taken as it is, and columns that it lacks are dropped.
-            force: register it though the mode forbids it, or a column comes back as something else
-                than it was; that is recorded.
+            force: register it though the mode forbids it, or a dropped column comes back with
+                another type; that is recorded.
             note: a text that is kept with the version.
-            dry_run: only say what would be done.
-            actor: who registers.
-            reason: why.
-            deadline: seconds to wait for others before giving up.
+            dry_run: only report what would be done.
 
         Raises:
             IncompatibleSchema: It may not follow the versions before it, and is not forced.
@@ -78,53 +77,52 @@ class Naming(Operating):
         )
         if dry_run:
             return self._registrar.rehearse(wanted)
-        self._check_writable()
-        asking = self._asking(actor, reason, deadline)
-        return self._queue.alone(lambda: self._registrar.register(wanted, asking), asking.deadline)
+        call = self._context.writing(**options)
+        return self._context.alone(call, lambda: self._registrar.register(wanted, call))
 
-    def set_mode(
-        self,
-        name: str,
-        mode: str,
-        *,
-        actor: str | None = None,
-        reason: str = "",
-        deadline: float | None = None,
-    ) -> ModeSet:
-        """Gives a name another mode; later registrations are judged by it, past ones are not."""
-        self._check_writable()
-        check_name(name)
-        wanted = chosen(Mode, "mode", mode)
-        asking = self._asking(actor, reason, deadline)
-        return self._queue.alone(
-            lambda: self._registrar.set_mode(name, wanted, asking), asking.deadline
-        )
-
-    def named_schema(
-        self, name: str, version: int | None = None, as_of: AsOf = None
-    ) -> NamedSchema:
-        """A version of a named schema, the current one if no number is given.
+    def get(self, name: str, version: int | None = None, as_of: AsOf = None) -> NamedSchema:
+        """A version of a named schema; without a number the current one.
 
         Raises:
             UnknownName: There is no such name, or no such version of it.
         """
         if version is not None:
             check_positive("version", version)
-        at = self._store.version_as_of(as_of)
-        found = stored_name(self._store, check_name(name), at)
-        schema = self.schema(found.version(version).version.fingerprint, at)
+        at = self._context.version(as_of)
+        found = stored_name(self._context.store, check_name(name), at)
+        schema = self._find_schema(found.version(version).version.fingerprint, at)
         return found.named(version, schema)
 
+    def versions(self, name: str, as_of: AsOf = None) -> tuple[NamedSchema, ...]:
+        """All versions of a named schema, the first one first.
+
+        Raises:
+            UnknownName: There is no such name.
+        """
+        at = self._context.version(as_of)
+        found = stored_name(self._context.store, check_name(name), at)
+        versions = [each.version for _, each in sorted(found.versions.items())]
+        schemas = version_schemas(self._context.store, versions, at)
+        return tuple(found.named(each.number, schemas[each.fingerprint]) for each in versions)
+
+    def set_mode(self, name: str, mode: str, **options: Unpack[CallOptions]) -> ModeSet:
+        """Gives a name another compatibility mode, for later registrations."""
+        check_name(name)
+        wanted = chosen(Mode, "mode", mode)
+        call = self._context.writing(**options)
+        return self._context.alone(call, lambda: self._registrar.set_mode(name, wanted, call))
+
     def still_works(self, name: str, version: int, as_of: AsOf = None) -> StillWorks:
-        """Whether what was made with a version still works: no later version is a breaking one.
+        """Whether readers of a version still work: no later version is a breaking one.
 
         Then data of that version can be read in the current schema.
         """
         check_positive("version", version)
-        at = self._store.version_as_of(as_of)
-        found = stored_name(self._store, check_name(name), at)
+        at = self._context.version(as_of)
+        found = stored_name(self._context.store, check_name(name), at)
         old, new = (
-            self.schema(found.version(number).version.fingerprint, at) for number in (version, None)
+            self._find_schema(found.version(number).version.fingerprint, at)
+            for number in (version, None)
         )
         return StillWorks(
             name=name,
@@ -138,15 +136,6 @@ class Naming(Operating):
             },
             compatibility=compatibility(old, new),
         )
-
-    def named_schemas(self, as_of: AsOf = None) -> DataFrame:
-        """Named schemas with their modes and current versions, as a frame."""
-        return self._view("named_schemas", as_of)
-
-    def schema_versions(self, name: str | None = None, as_of: AsOf = None) -> DataFrame:
-        """Versions of all named schemas or of one, as a frame."""
-        frame = self._view("schema_versions", as_of)
-        return frame if name is None else frame.where(F.col("name") == F.lit(check_name(name)))
 
 
 def _base(base: Any) -> int | None:
