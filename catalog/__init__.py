@@ -37,8 +37,8 @@ from catalog.retention.report import (
     RetentionReport,
 )
 from catalog.schema import Schema
-from catalog.settings.keeper import SettingResult
-from catalog.settings.resolving import Setting
+from catalog.settings.model import Setting
+from catalog.settings.store import SettingResult
 from catalog.sql.stats import Stats
 from catalog.tasks.kind import TaskKind, TaskStep, TaskWork
 from catalog.tasks.model import Task

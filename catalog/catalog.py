@@ -21,8 +21,8 @@ from catalog.backfill.report import BackfillReport
 from catalog.backfill.search import Search
 from catalog.backfill.waiting import Completion
 from catalog.backups.api import BackupsApi
-from catalog.backups.files import BackupFiles
-from catalog.backups.restore import Ground, Restore, RestoreReport
+from catalog.backups.backup import BackupFiles
+from catalog.backups.restore import Restore, RestoreReport, RestoreTarget
 from catalog.cache.api import board_of, open_cache
 from catalog.cache.cache import Cache
 from catalog.cache.holders import Caches
@@ -32,11 +32,10 @@ from catalog.config import Settings, user
 from catalog.context import Call, CallOptions, Context
 from catalog.contracts.api import ContractsApi
 from catalog.contracts.reading import KnownTerms
-from catalog.delta import opening
+from catalog.delta import tables
 from catalog.delta.audit_log import AuditLog
 from catalog.delta.layout import LAYOUT, Layout
-from catalog.delta.location import Location
-from catalog.delta.lock import TableLock
+from catalog.delta.location import Location, TableLock, absolute
 from catalog.delta.queue import CommitQueue
 from catalog.delta.runs import RunLog
 from catalog.delta.session import own_session, release, tune, tuning
@@ -79,13 +78,13 @@ from catalog.segments.frame import FramePublisher
 from catalog.segments.group import Publisher, PublishRequest
 from catalog.segments.staging import Staging
 from catalog.settings.api import EffectiveSettings, SettingsApi
-from catalog.settings.known import default_of
+from catalog.settings.model import default_of
 from catalog.sql import audit_views, functions, views
 from catalog.sql.api import InspectApi
 from catalog.sql.stats import Stats, stats_of
 from catalog.tasks.api import TasksApi
 from catalog.tasks.runner import Runner
-from catalog.tasks.table import TaskTable
+from catalog.tasks.store import TaskTable
 from catalog.verify import Verifier, VerifyReport
 from catalog.words import chosen
 
@@ -230,8 +229,8 @@ class Catalog:
         settings = settings or Settings()
         environment = environment or Environment()
         own = own_session(spark)
-        place = opening.absolute(own, Location.parse(location))
-        opened = opening.find(own, place, layout)
+        place = absolute(own, Location.parse(location))
+        opened = tables.find(own, place, layout)
         created = False
         if opened is None:
             if read_only or not create:
@@ -239,7 +238,7 @@ class Catalog:
                     f"There is no catalog at {place}, and it is not to be created here.",
                     location=str(place),
                 )
-            opened = opening.create(
+            opened = tables.create(
                 own,
                 place,
                 layout,
@@ -323,22 +322,24 @@ class Catalog:
         session, tuned = own_session(spark), tuning(spark)
         tune(session, tuned.large)
         try:
-            ground = Ground(
+            target = RestoreTarget(
                 session=session,
-                location=opening.absolute(session, Location.parse(location)),
+                location=absolute(session, Location.parse(location)),
                 layout=layout,
                 locked=settings.file_lock,
-                caller=Caller(
-                    check_actor("actor", user() if actor is None else actor),
-                    check_actor("reason", options.get("reason", "")),
-                    check_actor("run_id", run_id),
+                call=Call(
+                    Caller(
+                        check_actor("actor", user() if actor is None else actor),
+                        check_actor("reason", options.get("reason", "")),
+                        check_actor("run_id", run_id),
+                    ),
+                    Deadline(default_of("deadline") if waits is None else waits),
+                    options.get("progress", silent),
                 ),
-                deadline=Deadline(default_of("deadline") if waits is None else waits),
                 environment=environment or Environment(),
                 tuning=tuned,
-                progress=options.get("progress", silent),
             )
-            return Restore(BackupFiles(session, os.fspath(path)), ground).restore(segment_buckets)
+            return Restore(BackupFiles(session, os.fspath(path)), target).restore(segment_buckets)
         finally:
             release(session)
 
@@ -383,7 +384,7 @@ class Catalog:
         A restore makes another table, whose versions begin anew.
         """
         try:
-            found = opening.find(self._context.store.session, self.location, LAYOUT)
+            found = tables.find(self._context.store.session, self.location, LAYOUT)
         except RestoreUnfinished:
             return None
         return None if found is None else found.detail.table_id
@@ -392,7 +393,7 @@ class Catalog:
         """Brings a table with an older layout up to the one that this release writes."""
         context = self._context
         session, layout = context.store.session, context.layout
-        present = opening.present_columns(session, self.location)
+        present = tables.present_columns(session, self.location)
         found = context.opened.layout_found
         statements = layout.upgrade_statements(context.store.relation, found, present)
         report = UpgradeReport(found, layout.number, tuple(statements), dry_run)
@@ -410,7 +411,7 @@ class Catalog:
         context.alone(call, run)
         if self.location.path is None:
             self._create_persistent_views()
-        opened = opening.find(session, self.location, layout)
+        opened = tables.find(session, self.location, layout)
         assert opened is not None
         context.opened = opened
         return report

@@ -10,8 +10,8 @@ from catalog.cache.index import Index
 from catalog.cache.keys import KEY_COLUMNS
 from catalog.cache.snapshot import Position, Snapshot
 from catalog.delta.layout import BUCKETS_PROPERTY, bucket_of
-from catalog.delta.opening import check_restored
-from catalog.delta.store import Head, Store
+from catalog.delta.store import Store, TableHead
+from catalog.delta.tables import check_restored
 from catalog.errors import GaveUp
 from catalog.schema.names import literal
 
@@ -58,7 +58,7 @@ class Loader:
         """The snapshot of a version at which the table is empty."""
         return Snapshot(position, Index.empty(), (), {}, {}, {})
 
-    def follow(self, before: Snapshot, head: Head) -> Folded | None:
+    def follow(self, before: Snapshot, head: TableHead) -> Folded | None:
         """The snapshot at `head`, from the changes since another; nothing if there is a gap."""
         position = before.position
         try:

@@ -17,7 +17,7 @@ from catalog.commit.rows import (
 from catalog.contracts.checking import Offence, refused_only, violation, warned
 from catalog.contracts.inspecting import Inspection
 from catalog.contracts.reading import KnownTerms
-from catalog.delta.queue import Request
+from catalog.delta.queue import CommitRequest
 from catalog.delta.statements import (
     DATASOURCE,
     Claims,
@@ -45,7 +45,7 @@ BULK = 5_000
 _OTHERS = "other writers of the same rows"
 
 
-class PublishRequest(Request):
+class PublishRequest(CommitRequest):
     """A caller that waits for its batch; requests of the default mode may share a commit."""
 
     def __init__(

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 
 from catalog.commit.rows import STAGED_DIGEST_SQL
 from catalog.delta.layout import TABLE_PROPERTY, properties_sql
-from catalog.delta.location import Location
-from catalog.delta.lock import TableLock
-from catalog.delta.opening import create_table, ours_exists
+from catalog.delta.location import Location, TableLock
 from catalog.delta.session import Tuning, release, tune
 from catalog.delta.store import Store
+from catalog.delta.tables import create_table, ours_exists
 from catalog.delta.writer import Writer
 from catalog.environment import Deadline, Environment
 from catalog.schema import Schema

@@ -13,7 +13,7 @@ from catalog.backfill.storing import Storer
 from catalog.backfill.waiting import Completion
 from catalog.cache.live import Beside, LiveCache
 from catalog.cache.snapshot import Snapshot
-from catalog.delta.store import Head
+from catalog.delta.store import TableHead
 from catalog.errors import CommitFailed, Unreadable
 from tests.unit.test_places import snapshot
 from tests.unit.test_resolver import FOUND, Ground
@@ -29,13 +29,13 @@ class Loader:
         self.version = 1
         self.store = self
 
-    def head(self) -> Head:
-        return Head(self.version, str(self.version))
+    def head(self) -> TableHead:
+        return TableHead(self.version, str(self.version))
 
     def load(self) -> Snapshot:
         return snapshot(self.version, self.rows)
 
-    def follow(self, before: Snapshot, head: Head) -> None:
+    def follow(self, before: Snapshot, head: TableHead) -> None:
         return None  # so that everything is loaded
 
     def change(self, rows: dict[str, str | None]) -> None:

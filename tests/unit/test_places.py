@@ -27,7 +27,7 @@ from catalog.cache.places import Backfilled, Found, PlaceName, Places
 from catalog.cache.quarantine import Quarantine
 from catalog.cache.resolver import Resolver
 from catalog.cache.snapshot import Position, Snapshot
-from catalog.delta.store import Head
+from catalog.delta.store import TableHead
 from catalog.errors import GaveUp
 from catalog.files.footers import Footer
 from catalog.files.formats import Place
@@ -223,15 +223,15 @@ class World:
 
     # --- what the cache reads ---------------------------------------------------------------------
 
-    def head(self) -> Head:
-        return Head(self.version, str(self.version))
+    def head(self) -> TableHead:
+        return TableHead(self.version, str(self.version))
 
     def load(self) -> Snapshot:
         read = snapshot(self.version, {name: row[0] for name, row in self.rows.items()})
         self.schedule.point()
         return read
 
-    def follow(self, before: Snapshot, head: Head) -> None:
+    def follow(self, before: Snapshot, head: TableHead) -> None:
         return None  # so that everything is loaded
 
     def refresh(self) -> dict[str, Announced]:

@@ -25,7 +25,7 @@ from catalog.cache.live import Beside, LiveCache
 from catalog.cache.metrics import CacheMetrics
 from catalog.cache.places import Places
 from catalog.cache.snapshot import Position, Snapshot
-from catalog.delta.store import Head
+from catalog.delta.store import TableHead
 from catalog.errors import (
     CacheBehind,
     CatalogError,
@@ -90,12 +90,12 @@ class Table:
 
     # --- what a cache reads -----------------------------------------------------------------------
 
-    def head(self) -> Head:
+    def head(self) -> TableHead:
         self.polls += 1
         self.on_poll()
-        return Head(self.version, f"{self.table_id} {self.version}")
+        return TableHead(self.version, f"{self.table_id} {self.version}")
 
-    def follow(self, before: Snapshot, head: Head) -> None:
+    def follow(self, before: Snapshot, head: TableHead) -> None:
         return None  # so that everything is loaded
 
     def load(self) -> Snapshot:
