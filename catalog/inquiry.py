@@ -24,9 +24,9 @@ from catalog.read.reader import Reader, Request
 from catalog.read.registry import Registry
 from catalog.read.selection import Where
 from catalog.schema import Schema
+from catalog.schema.canonical import MAX_DIGITS, is_prefix, resolve_prefix
+from catalog.schema.model import read_stored
 from catalog.schema.names import literal
-from catalog.schema.prefix import MAX_DIGITS, is_prefix, resolve_prefix
-from catalog.schema.stored import read_stored
 from catalog.sql.frames import AsOf, Frames
 from catalog.sql.stats import Stats, stats_of
 from catalog.verify import Verifier, VerifyReport

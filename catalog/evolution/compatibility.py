@@ -10,8 +10,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 
 from catalog.evolution.widening import widest
 from catalog.schema import Schema
-from catalog.schema.columns import type_text
-from catalog.schema.names import child, quote, shown
+from catalog.schema.names import child, quote, shown, type_text
 from catalog.words import chosen
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from catalog.evolution.compatibility import Change, Compatibility, compatibility
-from catalog.schema import Column, Schema
+from catalog.schema import Schema, SchemaColumn
 from catalog.schema.names import folded, shown
 
 if TYPE_CHECKING:
@@ -164,9 +164,9 @@ def _lines(old: Schema, new: Schema, changes: tuple[Change, ...]) -> Iterator[Li
         yield from (_line(each, None, by_column) for each in gone.pop(path, ()))
 
 
-def _gone(old: Schema, after: set[Names]) -> dict[Names, list[Column]]:
+def _gone(old: Schema, after: set[Names]) -> dict[Names, list[SchemaColumn]]:
     """Columns that are no longer there, by the last one before them that is."""
-    gone: dict[Names, list[Column]] = {}
+    gone: dict[Names, list[SchemaColumn]] = {}
     last: Names = ()
     for column in old.columns:
         path = folded(column.path)
@@ -177,7 +177,9 @@ def _gone(old: Schema, after: set[Names]) -> dict[Names, list[Column]]:
     return gone
 
 
-def _line(old: Column | None, new: Column | None, changes: dict[Names, list[Change]]) -> Line:
+def _line(
+    old: SchemaColumn | None, new: SchemaColumn | None, changes: dict[Names, list[Change]]
+) -> Line:
     column = new or old
     assert column is not None
     mine = tuple(changes.get(folded(column.path), ()))
@@ -189,7 +191,7 @@ def _line(old: Column | None, new: Column | None, changes: dict[Names, list[Chan
     return Line(sign, column.path, _kind(old), _kind(new), mine, recommented)
 
 
-def _kind(column: Column | None) -> str | None:
+def _kind(column: SchemaColumn | None) -> str | None:
     if column is None:
         return None
     return column.type if column.nullable else f"{column.type} not null"

@@ -19,8 +19,7 @@ from catalog.errors import InvalidInput, SchemaConflict
 from catalog.evolution.projection import Leeway, refusals
 from catalog.evolution.widening import widest
 from catalog.schema import Schema
-from catalog.schema.columns import type_text
-from catalog.schema.names import child, quote, shown
+from catalog.schema.names import child, quote, shown, type_text
 from catalog.words import chosen
 
 _NAMED = 5

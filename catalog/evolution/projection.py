@@ -11,8 +11,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructFiel
 from catalog.errors import WouldLose
 from catalog.evolution.widening import widest
 from catalog.schema import Schema
-from catalog.schema.columns import type_text
-from catalog.schema.names import child, quote, shown
+from catalog.schema.names import child, quote, shown, type_text
 
 _NAMED = 5
 # Their text gives the value back, whatever the settings of the session are.

@@ -17,8 +17,7 @@ from catalog.evolution.projection import (
     Keep,
     stored,
 )
-from catalog.schema.columns import type_text
-from catalog.schema.names import identifier, literal
+from catalog.schema.names import identifier, literal, type_text
 
 
 def expressions(fields: Iterable[Field]) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from catalog.evolution.compatibility import Kind, Mode, compatibility
 from catalog.names.model import Dropped, Reason
-from catalog.schema import Column, Schema
+from catalog.schema import Schema, SchemaColumn
 from catalog.schema.names import folded, parts, quote
 
 _WHY = "it was dropped by version {since} as {type}, and comes back only as what may follow that"
@@ -39,7 +39,7 @@ def wrong_returns(dropped: Mapping[str, Dropped], new: Schema, mode: Mode) -> tu
     return tuple(found.values())
 
 
-def _wrong(path: str, was: Dropped, now: Column, mode: Mode) -> Iterator[Reason]:
+def _wrong(path: str, was: Dropped, now: SchemaColumn, mode: Mode) -> Iterator[Reason]:
     # As columns of one name: the change of a type that holds others is told by its path in it.
     for change in compatibility(f"c {was.type}", f"c {now.type}").changes:
         if not mode.allows(change):

@@ -12,7 +12,7 @@ from catalog.errors import CorruptSchema
 from catalog.evolution.compatibility import Change, Compatibility, Mode
 from catalog.schema import Schema
 from catalog.schema.names import shown
-from catalog.schema.sparkjson import compact
+from catalog.schema.spark_json import compact
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,7 @@ from catalog.read.registry import Registry
 from catalog.read.scans import Piece, Scan, in_order_of, scans_of
 from catalog.read.selection import Where, select
 from catalog.schema import Schema
-from catalog.schema.columns import type_text
-from catalog.schema.names import identifier
+from catalog.schema.names import identifier, type_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -20,7 +20,7 @@ from catalog.files.formats import FORMATS, escaped, place_of
 from catalog.model import Caller
 from catalog.retention.archives import manifest_of, target_of
 from catalog.retention.search import Candidate
-from catalog.schema.stored import read_stored
+from catalog.schema.model import read_stored
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

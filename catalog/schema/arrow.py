@@ -230,9 +230,5 @@ def _arrow_type(kind: DataType, path: str, depth: int) -> pa.DataType:
 def _storage(kind: DataType) -> pa.DataType | None:
     if isinstance(kind, spark.DecimalType):
         return pa.decimal128(kind.precision, kind.scale)
-    if isinstance(kind, spark.DayTimeIntervalType):
-        return _TO_ARROW["day-time"]()
-    text = atoms.text_of(kind) or ""
-    # `string collate X`, `varchar(10)` and `time(3)` are stored as their first word says.
-    base = text if text.startswith("interval") else text.partition(" ")[0].partition("(")[0]
-    return _TO_ARROW[base]() if base in _TO_ARROW else None
+    stored = _TO_ARROW.get(atoms.stem(kind))
+    return None if stored is None else stored()

@@ -30,8 +30,8 @@ def read_json(document: object) -> StructType:
     """The schema that a JSON document in Spark's form describes."""
     if not isinstance(document, Mapping) or document.get("type") != "struct":
         raise InvalidSchema(
-            'a schema in JSON must be an object with "type": "struct"; pass what '
-            "StructType.json() gives",
+            'a schema in JSON must be an object with "type": "struct"; pass what StructType.json() '
+            'gives, or name another dialect: "avro" or "json-schema"',
             value=shown(repr(document)),
         )
     return _struct(document, path="", depth=0)
