@@ -1,7 +1,7 @@
 """What can be said of two schemas and done with their data; only DataFrames need a session."""
 
 from catalog.evolution.compatibility import (
-    Change,
+    ColumnChange,
     Compatibility,
     Judgement,
     Mode,
@@ -12,7 +12,7 @@ from catalog.evolution.merge import Conflict, Merged, Policy, merge, merged, sup
 from catalog.evolution.upgrade import upgrade
 
 __all__ = [
-    "Change",
+    "ColumnChange",
     "Compatibility",
     "Conflict",
     "Judgement",

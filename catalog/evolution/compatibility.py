@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+from pyspark.sql.types import DataType, StructField, StructType
 
 from catalog.evolution.widening import widest
 from catalog.schema import Schema
-from catalog.schema.names import child, quote, shown, type_text
+from catalog.schema.names import child, held, quote, shown, type_text
 from catalog.words import chosen
 
 
-class Kind(StrEnum):
+class ChangeKind(StrEnum):
     """What can happen to a column."""
 
     ADDED_NULLABLE = "added nullable"
@@ -30,35 +30,35 @@ class Kind(StrEnum):
 
 
 # May a reader of the new schema read old data, and may a reader of the old schema read new data?
-RULES: dict[Kind, tuple[bool, bool]] = {
-    Kind.ADDED_NULLABLE: (True, True),
-    Kind.ADDED_REQUIRED: (False, True),
-    Kind.DROPPED_NULLABLE: (True, True),
-    Kind.DROPPED_REQUIRED: (True, False),
-    Kind.WIDENED: (True, False),
-    Kind.NARROWED: (False, True),
-    Kind.MADE_NULLABLE: (True, False),
-    Kind.MADE_REQUIRED: (False, True),
-    Kind.RETYPED: (False, False),
-    Kind.RESPELLED: (False, False),
+RULES: dict[ChangeKind, tuple[bool, bool]] = {
+    ChangeKind.ADDED_NULLABLE: (True, True),
+    ChangeKind.ADDED_REQUIRED: (False, True),
+    ChangeKind.DROPPED_NULLABLE: (True, True),
+    ChangeKind.DROPPED_REQUIRED: (True, False),
+    ChangeKind.WIDENED: (True, False),
+    ChangeKind.NARROWED: (False, True),
+    ChangeKind.MADE_NULLABLE: (True, False),
+    ChangeKind.MADE_REQUIRED: (False, True),
+    ChangeKind.RETYPED: (False, False),
+    ChangeKind.RESPELLED: (False, False),
 }
 
 _REASONS = {
-    Kind.ADDED_NULLABLE: "old data is read with nulls, old readers leave it out",
-    Kind.ADDED_REQUIRED: "old data has no value for it",
-    Kind.DROPPED_NULLABLE: "new readers leave it out, old readers read nulls",
-    Kind.DROPPED_REQUIRED: "old readers need a value that new data lacks",
-    Kind.WIDENED: "old readers may meet values that do not fit",
-    Kind.NARROWED: "old data may have values that do not fit",
-    Kind.MADE_NULLABLE: "old readers may meet nulls",
-    Kind.MADE_REQUIRED: "old data may have nulls",
-    Kind.RETYPED: "neither type holds the other's values",
-    Kind.RESPELLED: "the names differ only in case, and readers take columns by name",
+    ChangeKind.ADDED_NULLABLE: "old data is read with nulls, old readers leave it out",
+    ChangeKind.ADDED_REQUIRED: "old data has no value for it",
+    ChangeKind.DROPPED_NULLABLE: "new readers leave it out, old readers read nulls",
+    ChangeKind.DROPPED_REQUIRED: "old readers need a value that new data lacks",
+    ChangeKind.WIDENED: "old readers may meet values that do not fit",
+    ChangeKind.NARROWED: "old data may have values that do not fit",
+    ChangeKind.MADE_NULLABLE: "old readers may meet nulls",
+    ChangeKind.MADE_REQUIRED: "old data may have nulls",
+    ChangeKind.RETYPED: "neither type holds the other's values",
+    ChangeKind.RESPELLED: "the names differ only in case, and readers take columns by name",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ColumnChange:
     """What happened to one column.
 
     `old` and `new` are its types, or its names if it was respelled; none where there is no such
@@ -66,7 +66,7 @@ class Change:
     """
 
     path: str
-    kind: Kind
+    kind: ChangeKind
     old: str | None = None
     new: str | None = None
     in_key: bool = False
@@ -96,7 +96,7 @@ class Change:
 class Compatibility:
     """What changed from one schema to another, and who can still read whose data."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[ColumnChange, ...]
 
     @property
     def backward(self) -> bool:
@@ -131,7 +131,7 @@ class Mode(StrEnum):
     def transitive(self) -> bool:
         return self.value.endswith("_transitive")
 
-    def allows(self, change: Change) -> bool:
+    def allows(self, change: ColumnChange) -> bool:
         """Whether a change is acceptable in this mode."""
         asked = self.value.removesuffix("_transitive")
         backward = asked in ("backward", "full")
@@ -144,7 +144,7 @@ class Break:
     """A change that a mode forbids, and the schema of the history that it breaks with."""
 
     fingerprint: str
-    change: Change
+    change: ColumnChange
 
     def __str__(self) -> str:
         return f"{self.change} (against {self.fingerprint[:8]})"
@@ -187,63 +187,61 @@ def judge(new: Schema | str, history: Sequence[Schema | str], mode: str) -> Judg
     )
 
 
-def _structs(old: StructType, new: StructType, path: str) -> Iterator[Change]:
+def _structs(old: StructType, new: StructType, path: str) -> Iterator[ColumnChange]:
     before = {field.name.casefold(): field for field in old.fields}
     for field in new.fields:
         was = before.pop(field.name.casefold(), None)
         here = child(path, field.name)
         if was is None:
-            kind = Kind.ADDED_NULLABLE if field.nullable else Kind.ADDED_REQUIRED
-            yield Change(here, kind, None, type_text(field.dataType))
+            kind = ChangeKind.ADDED_NULLABLE if field.nullable else ChangeKind.ADDED_REQUIRED
+            yield ColumnChange(here, kind, None, type_text(field.dataType))
         else:
             yield from _fields(was, field, here)
     for field in before.values():
-        kind = Kind.DROPPED_NULLABLE if field.nullable else Kind.DROPPED_REQUIRED
-        yield Change(child(path, field.name), kind, type_text(field.dataType), None)
+        kind = ChangeKind.DROPPED_NULLABLE if field.nullable else ChangeKind.DROPPED_REQUIRED
+        yield ColumnChange(child(path, field.name), kind, type_text(field.dataType), None)
 
 
-def _fields(old: StructField, new: StructField, path: str) -> Iterator[Change]:
+def _fields(old: StructField, new: StructField, path: str) -> Iterator[ColumnChange]:
     if old.name != new.name:
-        yield Change(path, Kind.RESPELLED, quote(old.name), quote(new.name))
+        yield ColumnChange(path, ChangeKind.RESPELLED, quote(old.name), quote(new.name))
     yield from _nullability(old.nullable, new.nullable, path, new.dataType)
     yield from _types(old.dataType, new.dataType, path)
 
 
-def _nullability(old: bool, new: bool, path: str, kind: DataType) -> Iterator[Change]:
+def _nullability(old: bool, new: bool, path: str, kind: DataType) -> Iterator[ColumnChange]:
     if old != new:
         text = type_text(kind)
-        yield Change(path, Kind.MADE_NULLABLE if new else Kind.MADE_REQUIRED, text, text)
+        yield ColumnChange(
+            path, ChangeKind.MADE_NULLABLE if new else ChangeKind.MADE_REQUIRED, text, text
+        )
 
 
-def _types(old: DataType, new: DataType, path: str) -> Iterator[Change]:
+def _types(old: DataType, new: DataType, path: str) -> Iterator[ColumnChange]:
     if old is new:
         return
     if isinstance(old, StructType) and isinstance(new, StructType):
         yield from _structs(old, new, path)
-    elif isinstance(old, ArrayType) and isinstance(new, ArrayType):
-        here = f"{path}.element"
-        yield from _nullability(old.containsNull, new.containsNull, here, new.elementType)
-        yield from _types(old.elementType, new.elementType, here)
-    elif isinstance(old, MapType) and isinstance(new, MapType):
-        for change in _types(old.keyType, new.keyType, f"{path}.key"):
-            yield replace(change, in_key=True)
-        here = f"{path}.value"
-        yield from _nullability(old.valueContainsNull, new.valueContainsNull, here, new.valueType)
-        yield from _types(old.valueType, new.valueType, here)
+    elif type(old) is type(new) and held(old):
+        for (name, was, before), (_, now, after) in zip(held(old), held(new), strict=True):
+            here = f"{path}.{name}"
+            yield from _nullability(before, after, here, now)
+            for change in _types(was, now, here):
+                yield replace(change, in_key=True) if name == "key" else change
     else:
         kind = _retyped(old, new)
         if kind is not None:
-            yield Change(path, kind, type_text(old), type_text(new))
+            yield ColumnChange(path, kind, type_text(old), type_text(new))
 
 
-def _retyped(old: DataType, new: DataType) -> Kind | None:
+def _retyped(old: DataType, new: DataType) -> ChangeKind | None:
     before, after = type_text(old), type_text(new)
     if before == after:
         return None
     common = widest(old, new)
     if common is None:
-        return Kind.RETYPED
+        return ChangeKind.RETYPED
     held = type_text(common)
     if held == after:
-        return Kind.WIDENED
-    return Kind.NARROWED if held == before else Kind.RETYPED
+        return ChangeKind.WIDENED
+    return ChangeKind.NARROWED if held == before else ChangeKind.RETYPED

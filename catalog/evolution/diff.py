@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from catalog.evolution.compatibility import Change, Compatibility, compatibility
+from catalog.evolution.compatibility import ColumnChange, Compatibility, compatibility
 from catalog.schema import Schema, SchemaColumn
 from catalog.schema.names import folded, shown
 
@@ -36,7 +36,7 @@ class Line:
     path: str
     old: str | None
     new: str | None
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ColumnChange, ...] = ()
     comment: bool = False
 
     @property
@@ -145,11 +145,11 @@ def diff(old: Schema | str, new: Schema | str) -> Diff:
     return Diff(first, second, found, lines, _reordered(first, second))
 
 
-def _lines(old: Schema, new: Schema, changes: tuple[Change, ...]) -> Iterator[Line]:
+def _lines(old: Schema, new: Schema, changes: tuple[ColumnChange, ...]) -> Iterator[Line]:
     """New columns in their order; what is gone follows the column that it stood behind."""
     before = {folded(column.path): column for column in old.columns}
     after = {folded(column.path) for column in new.columns}
-    by_column: dict[Names, list[Change]] = {}
+    by_column: dict[Names, list[ColumnChange]] = {}
     for change in changes:
         # A change of what an array or a map holds belongs to the line of the column itself.
         path = folded(change.path)
@@ -178,7 +178,7 @@ def _gone(old: Schema, after: set[Names]) -> dict[Names, list[SchemaColumn]]:
 
 
 def _line(
-    old: SchemaColumn | None, new: SchemaColumn | None, changes: dict[Names, list[Change]]
+    old: SchemaColumn | None, new: SchemaColumn | None, changes: dict[Names, list[ColumnChange]]
 ) -> Line:
     column = new or old
     assert column is not None

@@ -20,9 +20,7 @@ from catalog.evolution.projection import Leeway, refusals
 from catalog.evolution.widening import widest
 from catalog.schema import Schema
 from catalog.schema.names import child, quote, shown, type_text
-from catalog.words import chosen
-
-_NAMED = 5
+from catalog.words import chosen, listed
 
 
 class Policy(StrEnum):
@@ -129,10 +127,8 @@ def superior(a: Schema | str, b: Schema | str) -> bool:
 
 def conflict_error(conflicts: tuple[Conflict, ...]) -> SchemaConflict:
     """The error for columns that do not merge."""
-    named = "; ".join(map(str, conflicts[:_NAMED]))
-    more = f"; and {len(conflicts) - _NAMED} more" if len(conflicts) > _NAMED else ""
     return SchemaConflict(
-        f"The schemas do not merge: {named}{more}. Rename a column, or merge with policy "
+        f"The schemas do not merge: {listed(conflicts)}. Rename a column, or merge with policy "
         '"widest" or "latest".',
         conflicts=[
             {"path": each.path, "seen": list(each.seen), "kept": each.kept} for each in conflicts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from catalog.evolution.compatibility import Kind, Mode, compatibility
+from catalog.evolution.compatibility import ChangeKind, Mode, compatibility
 from catalog.names.model import Dropped, Reason
 from catalog.schema import Schema, SchemaColumn
 from catalog.schema.names import folded, parts, quote
@@ -47,9 +47,9 @@ def _wrong(path: str, was: Dropped, now: SchemaColumn, mode: Mode) -> Iterator[R
             yield _reason(here, change.kind, change.old, change.new, was.since)
     before, after = parts(path)[-1], parts(now.path)[-1]
     if before != after and mode is not Mode.NONE:
-        yield _reason(now.path, Kind.RESPELLED, quote(before), quote(after), was.since)
+        yield _reason(now.path, ChangeKind.RESPELLED, quote(before), quote(after), was.since)
 
 
-def _reason(path: str, kind: Kind, old: str | None, new: str | None, since: int) -> Reason:
+def _reason(path: str, kind: ChangeKind, old: str | None, new: str | None, since: int) -> Reason:
     why = _WHY.format(since=since, type=old)
     return Reason(path, str(kind), old, new, why, since - 1)

@@ -9,13 +9,13 @@ from functools import cached_property, lru_cache
 from typing import Any, Never, final
 
 import pyarrow as pa
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql.types import DataType, StructType
 
 from catalog.errors import CorruptSchema, InvalidSchema
 from catalog.schema import canonical, rules
 from catalog.schema.arrow import from_arrow, to_arrow
 from catalog.schema.ddl import parse_ddl, print_ddl
-from catalog.schema.names import child, shown, type_text
+from catalog.schema.names import child, held, shown, type_text
 from catalog.schema.spark_json import compact, parse_json, read_json, write_json
 
 PAYLOAD_FORMAT = 1
@@ -253,8 +253,5 @@ def _columns(struct: StructType, path: str = "", depth: int = 0) -> Iterator[Sch
 def _inside(kind: DataType, path: str, depth: int) -> Iterator[SchemaColumn]:
     if isinstance(kind, StructType):
         yield from _columns(kind, path, depth)
-    elif isinstance(kind, ArrayType):
-        yield from _inside(kind.elementType, f"{path}.element", depth)
-    elif isinstance(kind, MapType):
-        yield from _inside(kind.keyType, f"{path}.key", depth)
-        yield from _inside(kind.valueType, f"{path}.value", depth)
+    for name, inner, _ in held(kind):
+        yield from _inside(inner, f"{path}.{name}", depth)

@@ -51,6 +51,15 @@ def folded(path: str) -> tuple[str, ...]:
     return tuple(part.casefold() for part in parts(path))
 
 
+def held(kind: DataType) -> tuple[tuple[str, DataType, bool], ...]:
+    """What an array or a map holds: its name in paths, its type, and whether it may be null."""
+    if isinstance(kind, ArrayType):
+        return (("element", kind.elementType, kind.containsNull),)
+    if isinstance(kind, MapType):
+        return ("key", kind.keyType, False), ("value", kind.valueType, kind.valueContainsNull)
+    return ()
+
+
 def shown(text: str, limit: int = 80) -> str:
     """The text for a message: shortened, with unprintable characters escaped."""
     short = text if len(text) <= limit else text[: limit - 1] + "…"

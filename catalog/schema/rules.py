@@ -9,7 +9,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 
 from catalog.errors import InvalidSchema
 from catalog.schema import atoms
-from catalog.schema.names import child, shown
+from catalog.schema.names import child, held, shown
 
 MAX_DEPTH = 64
 MAX_COLUMNS = 10_000
@@ -76,13 +76,9 @@ class _RuleCheck:
         check_depth(depth, path)
         if isinstance(kind, StructType):
             self.struct(kind, path, depth)
-        elif isinstance(kind, ArrayType):
-            _check_flag(kind.containsNull, path)
-            self._type(kind.elementType, f"{path}.element", depth)
-        elif isinstance(kind, MapType):
-            _check_flag(kind.valueContainsNull, path)
-            self._type(kind.keyType, f"{path}.key", depth)
-            self._type(kind.valueType, f"{path}.value", depth)
+        for name, inner, nullable in held(kind):
+            _check_flag(nullable, path)
+            self._type(inner, f"{path}.{name}", depth)
 
 
 def _too_many(limit: str, path: str, count: int) -> InvalidSchema:
