@@ -24,13 +24,14 @@ from pyspark.sql.types import (
 from catalog.errors import InvalidInput, InvalidSchema
 from catalog.schema import atoms
 from catalog.schema.ddl import parse_type
+from catalog.schema.model import Schema
 from catalog.schema.names import child, shown
 from catalog.schema.rules import refused
 from catalog.schema.translation import (
     DocumentReader,
     DocumentWriter,
+    Reading,
     Translation,
-    Unsaid,
     fitting,
     plain_document,
 )
@@ -47,24 +48,36 @@ _RECORDS = ("record", "error")
 _MARKS = ("__fastavro_parsed", "__named_schemas")
 
 
-def write(struct: StructType, name: str, namespace: str | None) -> Translation:
-    """The Avro record of a struct; the names of nested records begin with its name."""
+def to_avro(schema: Schema, *, name: str = "record", namespace: str | None = None) -> Translation:
+    """The Avro record of a schema.
+
+    Args:
+        name: The record's name; the names of nested records begin with it.
+        namespace: Names joined by dots, if the record has one.
+
+    Raises:
+        InvalidSchema: Avro has no form of a column's type or name; the message has its path.
+    """
     _check_names(name, namespace)
     writer = _AvroWriter(name)
-    document = writer.struct(struct, "")
+    document = writer.struct(schema.struct(), "")
     if namespace is not None:
         document = {"type": "record", "name": name, "namespace": namespace} | document
     return Translation(document, tuple(writer.unsaid))
 
 
-def read(document: Mapping[str, Any] | str) -> tuple[StructType, tuple[Unsaid, ...]]:
-    """The struct of an Avro record, and what it does not keep of the record."""
+def from_avro(document: Mapping[str, Any] | str) -> Reading:
+    """The schema of an Avro record, given as a mapping or as JSON text.
+
+    Raises:
+        InvalidSchema: The document is not valid Avro, or has what Spark has no equal of.
+    """
     top, named = _parsed(plain_document(document))
     if top["type"] not in _RECORDS:
         kind = shown(str(top["type"]))
         raise refused("", f"must be a record in Avro, not {kind}; wrap it in a record", kind)
     reader = _AvroReader(named)
-    return reader.record(top, "", 0), tuple(reader.unsaid)
+    return Reading(Schema.of(reader.record(top, "", 0)), tuple(reader.unsaid))
 
 
 # --- atomic types ---
@@ -222,9 +235,6 @@ class _AvroWriter(DocumentWriter):
     def atom(self, kind: DataType, path: str) -> Any:
         made = super().atom(kind, path)
         return made["type"] if len(made) == 1 else made
-
-    def words(self, made: dict[str, Any]) -> str:
-        return str(made.get("logicalType", made["type"]))
 
 
 # --- from Avro ---

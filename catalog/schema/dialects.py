@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -11,12 +10,12 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from catalog.errors import InvalidInput, InvalidSchema
-from catalog.schema import avro, json_schema
+from catalog.schema.avro import from_avro, to_avro
 from catalog.schema.ddl import parse_ddl
+from catalog.schema.json_schema import from_json_schema, to_json_schema
 from catalog.schema.model import Schema
 from catalog.schema.names import shown
 from catalog.schema.spark_json import parse_json, read_json
-from catalog.schema.translation import Translation, Unsaid
 from catalog.words import chosen
 
 
@@ -29,56 +28,6 @@ class Dialect(StrEnum):
     ARROW = "arrow"
     AVRO = "avro"
     JSON_SCHEMA = "json-schema"
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """The schema of a document in another dialect, and what a Spark schema does not keep of it."""
-
-    schema: Schema
-    unsaid: tuple[Unsaid, ...]
-
-
-def to_avro(schema: Schema, *, name: str = "record", namespace: str | None = None) -> Translation:
-    """The Avro record of a schema.
-
-    Args:
-        name: The record's name; the names of nested records begin with it.
-        namespace: Names joined by dots, if the record has one.
-
-    Raises:
-        InvalidSchema: Avro has no form of a column's type or name; the message has its path.
-    """
-    return avro.write(schema.struct(), name, namespace)
-
-
-def from_avro(document: Mapping[str, Any] | str) -> Reading:
-    """The schema of an Avro record, given as a mapping or as JSON text.
-
-    Raises:
-        InvalidSchema: The document is not valid Avro, or has what Spark has no equal of.
-    """
-    struct, unsaid = avro.read(document)
-    return Reading(Schema.of(struct), unsaid)
-
-
-def to_json_schema(schema: Schema, *, title: str | None = None) -> Translation:
-    """The JSON Schema of a schema's rows as objects.
-
-    Raises:
-        InvalidSchema: JSON has no form of a column's type; the message has its path.
-    """
-    return json_schema.write(schema.struct(), title)
-
-
-def from_json_schema(document: Mapping[str, Any] | str) -> Reading:
-    """The schema of the objects that a JSON Schema describes, given as a mapping or as text.
-
-    Raises:
-        InvalidSchema: The document is malformed, or describes what Spark has no equal of.
-    """
-    struct, unsaid = json_schema.read(document)
-    return Reading(Schema.of(struct), unsaid)
 
 
 def _from_json(document: Mapping[str, Any] | str) -> Schema:

@@ -30,14 +30,15 @@ from pyspark.sql.types import (
 from catalog.schema import atoms
 from catalog.schema.ddl import parse_type
 from catalog.schema.json_references import ANYTHING, Resolved, kind_of, resolve
+from catalog.schema.model import Schema
 from catalog.schema.names import child, shown
 from catalog.schema.rules import refused
 from catalog.schema.translation import (
     TEXT,
     DocumentReader,
     DocumentWriter,
+    Reading,
     Translation,
-    Unsaid,
     fitting,
     plain_document,
 )
@@ -46,17 +47,25 @@ _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _NOTE = "x-spark-type"
 
 
-def write(struct: StructType, title: str | None) -> Translation:
-    """The JSON Schema of a struct's rows as objects."""
+def to_json_schema(schema: Schema, *, title: str | None = None) -> Translation:
+    """The JSON Schema of a schema's rows as objects.
+
+    Raises:
+        InvalidSchema: JSON has no form of a column's type; the message has its path.
+    """
     writer = _JsonSchemaWriter()
     head = {"$schema": _DRAFT} | ({} if title is None else {"title": title})
-    return Translation(head | writer.struct(struct, ""), tuple(writer.unsaid))
+    return Translation(head | writer.struct(schema.struct(), ""), tuple(writer.unsaid))
 
 
-def read(document: Mapping[str, Any] | str) -> tuple[StructType, tuple[Unsaid, ...]]:
-    """The struct of the objects that a JSON Schema describes, and what it does not keep."""
+def from_json_schema(document: Mapping[str, Any] | str) -> Reading:
+    """The schema of the objects that a JSON Schema describes, given as a mapping or as text.
+
+    Raises:
+        InvalidSchema: The document is malformed, or describes what Spark has no equal of.
+    """
     reader = _JsonSchemaReader(plain_document(document))
-    return reader.top(), tuple(reader.unsaid)
+    return Reading(Schema.of(reader.top()), tuple(reader.unsaid))
 
 
 # --- atomic types ---
@@ -100,7 +109,6 @@ _FORMATS = {
         "binary": "binary",
     },
 }
-_DRAFT_FORMATS = (None, "date", "date-time")
 _PLAIN = {"boolean": "boolean", "integer": "bigint", "number": "double", "string": "string"}
 
 
@@ -199,13 +207,6 @@ class _JsonSchemaWriter(DocumentWriter):
     def map(self, key: Any, value: Any) -> dict[str, Any]:
         names = {} if key == _STRING else {"propertyNames": key}
         return {"type": "object", "additionalProperties": value, **names}
-
-    def words(self, made: dict[str, Any]) -> str:
-        form = made.get("format")
-        return str(made["type"]) if form is None else f"{made['type']} of format {form}"
-
-    def is_standard(self, made: dict[str, Any]) -> bool:
-        return made.get("format") in _DRAFT_FORMATS
 
 
 # --- from JSON Schema ---

@@ -7,6 +7,7 @@ it was. What neither type nor note expresses is reported as `Unsaid`.
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -27,6 +28,7 @@ from pyspark.sql.types import (
 from catalog.errors import InvalidSchema
 from catalog.schema import atoms
 from catalog.schema.ddl import parse_type
+from catalog.schema.model import Schema
 from catalog.schema.names import shown
 from catalog.schema.rules import MAX_TYPES, check_depth, refused
 from catalog.schema.spark_json import parse_json
@@ -62,6 +64,14 @@ class Translation:
     unsaid: tuple[Unsaid, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The schema of a document in another dialect, and what a Spark schema does not keep of it."""
+
+    schema: Schema
+    unsaid: tuple[Unsaid, ...]
+
+
 # --- notes ---
 
 
@@ -94,15 +104,14 @@ def _parsed(note: str) -> DataType | None:
 # --- writing ---
 
 
-class DocumentWriter:
-    """Writes a struct as a document; a subclass has the forms of its dialect.
+# The formats of JSON Schema's draft; others are known to some readers only.
+_DRAFT_FORMATS = (None, "date", "date-time")
 
-    Attributes:
-        dialect: Its name in messages.
-        maps: How it calls what a map becomes.
-        note: The key of a note.
-    """
 
+class DocumentWriter(ABC):
+    """Writes a struct as a document; a subclass has the forms of its dialect."""
+
+    # Its name in messages, what a map becomes there, and the key of a note.
     dialect: ClassVar[str]
     maps: ClassVar[str]
     note: ClassVar[str]
@@ -110,33 +119,25 @@ class DocumentWriter:
     def __init__(self) -> None:
         self.unsaid: list[Unsaid] = []
 
-    def struct(self, struct: StructType, path: str) -> dict[str, Any]:
-        """The form of a struct."""
-        raise NotImplementedError
-
-    def map(self, key: Any, value: Any) -> dict[str, Any]:
-        """The form of a map, given those of its keys and values."""
-        raise NotImplementedError
-
-    def optional(self, made: Any) -> Any:
-        """The form of values that may be null."""
-        raise NotImplementedError
-
+    @abstractmethod
     def written(self, kind: DataType) -> dict[str, Any] | None:
         """The form of an atomic type, if there is one."""
-        raise NotImplementedError
 
+    @abstractmethod
     def plainly(self, kind: DataType) -> DataType | None:
         """The type that this form is read as without a note."""
-        raise NotImplementedError
 
-    def words(self, made: dict[str, Any]) -> str:
-        """How to call a form in a message."""
-        raise NotImplementedError
+    @abstractmethod
+    def struct(self, struct: StructType, path: str) -> dict[str, Any]:
+        """The form of a struct."""
 
-    def is_standard(self, made: dict[str, Any]) -> bool:
-        """Whether every reader of the dialect knows the form."""
-        return True
+    @abstractmethod
+    def map(self, key: Any, value: Any) -> dict[str, Any]:
+        """The form of a map, given those of its keys and values."""
+
+    @abstractmethod
+    def optional(self, made: Any) -> Any:
+        """The form of values that may be null."""
 
     def field(self, field: StructField, path: str) -> Any:
         """The form of a field's values."""
@@ -156,9 +157,9 @@ class DocumentWriter:
                 text,
             )
         noted = not same(self.plainly(kind), kind)
-        if noted or not self.is_standard(made):
+        if noted or made.get("format") not in _DRAFT_FORMATS:
             _, collated, collation = text.partition("string collate ")
-            what = f"{text} is written as {self.words(made)}"
+            what = f"{text} is written as {_words(made)}"
             self.unsaid.append(Unsaid(path, f"collation {collation}" if collated else what))
         return made | ({self.note: text} if noted else {})
 
@@ -187,6 +188,11 @@ class DocumentWriter:
             )
         key = self.atom(kind.keyType, f"{path}.key")
         return self.map(key, self._value(kind.valueType, kind.valueContainsNull, f"{path}.value"))
+
+
+def _words(made: dict[str, Any]) -> str:
+    form = f" of format {made['format']}" if "format" in made else ""
+    return f"{made.get('logicalType', made['type'])}{form}"
 
 
 # --- reading ---

@@ -17,7 +17,8 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 
 from catalog.errors import InvalidInput, InvalidSchema
 from catalog.schema import Schema
-from catalog.schema.dialects import Unsaid, from_avro, to_avro
+from catalog.schema.avro import from_avro, to_avro
+from catalog.schema.translation import Unsaid
 
 from .dialect_strategies import attempt, avro_schemas, faults, value
 from .strategies import schemas
@@ -411,7 +412,7 @@ def test_bad_documents_are_refused_with_the_reason(document: Any, problem: str) 
 def test_without_fastavro_the_message_says_what_to_install() -> None:
     script = (
         "import sys; sys.modules['fastavro'] = None\n"
-        "from catalog.schema.dialects import from_avro, to_avro\n"
+        "from catalog.schema.avro import from_avro, to_avro\n"
         "from catalog.schema import Schema\n"
         "document = to_avro(Schema.of('a INT')).document\n"
         "try: from_avro(document)\n"

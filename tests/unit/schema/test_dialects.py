@@ -14,7 +14,9 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 
 from catalog.errors import InvalidInput, InvalidSchema
 from catalog.schema import Schema
-from catalog.schema.dialects import Dialect, to_avro, to_json_schema
+from catalog.schema.avro import to_avro
+from catalog.schema.dialects import Dialect
+from catalog.schema.json_schema import to_json_schema
 
 from .dialect_strategies import avro_schemas, json_schemas
 from .strategies import arrow_schemas, ddl_schemas, schemas

@@ -12,7 +12,8 @@ from pyspark.sql.types import StructType
 
 from catalog.errors import InvalidSchema
 from catalog.schema import Schema
-from catalog.schema.dialects import from_avro, from_json_schema, to_avro, to_json_schema
+from catalog.schema.avro import from_avro, to_avro
+from catalog.schema.json_schema import from_json_schema, to_json_schema
 
 from .dialect_strategies import avro_schemas, json_schemas
 

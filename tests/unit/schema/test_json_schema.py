@@ -12,7 +12,8 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 
 from catalog.errors import InvalidSchema
 from catalog.schema import Schema
-from catalog.schema.dialects import Unsaid, from_json_schema, to_json_schema
+from catalog.schema.json_schema import from_json_schema, to_json_schema
+from catalog.schema.translation import Unsaid
 
 from .dialect_strategies import attempt, faults, json_schemas, value
 from .strategies import schemas
