@@ -1,4 +1,4 @@
-"""What can be said of two schemas and done with their data; only DataFrames need a session."""
+"""Merging and comparing schemas, and data of one in another; only DataFrames need a session."""
 
 from catalog.evolution.compatibility import (
     ColumnChange,

@@ -1,4 +1,4 @@
-"""Whether readers and writers of two schemas can live together, with a reason for each column."""
+"""Whether readers of one schema can read data of another, with a reason for each column."""
 
 from __future__ import annotations
 
@@ -29,31 +29,27 @@ class ChangeKind(StrEnum):
     RESPELLED = "respelled"
 
 
-# May a reader of the new schema read old data, and may a reader of the old schema read new data?
-RULES: dict[ChangeKind, tuple[bool, bool]] = {
-    ChangeKind.ADDED_NULLABLE: (True, True),
-    ChangeKind.ADDED_REQUIRED: (False, True),
-    ChangeKind.DROPPED_NULLABLE: (True, True),
-    ChangeKind.DROPPED_REQUIRED: (True, False),
-    ChangeKind.WIDENED: (True, False),
-    ChangeKind.NARROWED: (False, True),
-    ChangeKind.MADE_NULLABLE: (True, False),
-    ChangeKind.MADE_REQUIRED: (False, True),
-    ChangeKind.RETYPED: (False, False),
-    ChangeKind.RESPELLED: (False, False),
-}
-
-_REASONS = {
-    ChangeKind.ADDED_NULLABLE: "old data is read with nulls, old readers leave it out",
-    ChangeKind.ADDED_REQUIRED: "old data has no value for it",
-    ChangeKind.DROPPED_NULLABLE: "new readers leave it out, old readers read nulls",
-    ChangeKind.DROPPED_REQUIRED: "old readers need a value that new data lacks",
-    ChangeKind.WIDENED: "old readers may meet values that do not fit",
-    ChangeKind.NARROWED: "old data may have values that do not fit",
-    ChangeKind.MADE_NULLABLE: "old readers may meet nulls",
-    ChangeKind.MADE_REQUIRED: "old data may have nulls",
-    ChangeKind.RETYPED: "neither type holds the other's values",
-    ChangeKind.RESPELLED: "the names differ only in case, and readers take columns by name",
+# May readers of the new schema read old data (backward), may readers of the old schema read new
+# data (forward), and why.
+RULES: dict[ChangeKind, tuple[bool, bool, str]] = {
+    ChangeKind.ADDED_NULLABLE: (
+        True,
+        True,
+        "old data is read with nulls, old readers leave it out",
+    ),
+    ChangeKind.ADDED_REQUIRED: (False, True, "old data has no value for it"),
+    ChangeKind.DROPPED_NULLABLE: (True, True, "new readers leave it out, old readers read nulls"),
+    ChangeKind.DROPPED_REQUIRED: (True, False, "old readers need a value that new data lacks"),
+    ChangeKind.WIDENED: (True, False, "old readers may meet values that do not fit"),
+    ChangeKind.NARROWED: (False, True, "old data may have values that do not fit"),
+    ChangeKind.MADE_NULLABLE: (True, False, "old readers may meet nulls"),
+    ChangeKind.MADE_REQUIRED: (False, True, "old data may have nulls"),
+    ChangeKind.RETYPED: (False, False, "neither type holds the other's values"),
+    ChangeKind.RESPELLED: (
+        False,
+        False,
+        "the names differ only in case, and readers take columns by name",
+    ),
 }
 
 
@@ -61,8 +57,8 @@ _REASONS = {
 class ColumnChange:
     """What happened to one column.
 
-    `old` and `new` are its types, or its names if it was respelled; none where there is no such
-    column. `in_key` says that it is part of a map's key.
+    `old` and `new` are its types, or its names if it was respelled; None where the schema lacks it.
+    `in_key` says that it is part of a map's key.
     """
 
     path: str
@@ -83,10 +79,10 @@ class ColumnChange:
 
     @property
     def reason(self) -> str:
-        """Why, in words."""
+        """Why it is compatible or not."""
         if self.in_key and (self.old is None or self.new is None):
             return "without it two keys of a map could become one"
-        return _REASONS[self.kind]
+        return RULES[self.kind][2]
 
     def __str__(self) -> str:
         return f"{shown(self.path)} was {self.kind}: {self.reason}"
@@ -94,7 +90,7 @@ class ColumnChange:
 
 @dataclass(frozen=True, slots=True)
 class Compatibility:
-    """What changed from one schema to another, and who can still read whose data."""
+    """What changed from one schema to another, and which readers can read which data."""
 
     changes: tuple[ColumnChange, ...]
 
@@ -117,7 +113,7 @@ class Compatibility:
 
 
 class Mode(StrEnum):
-    """How a new schema must get on with those before it; the transitive modes ask all of them."""
+    """How a new schema must be compatible with the last one, or in transitive modes with all."""
 
     NONE = "none"
     BACKWARD = "backward"
@@ -133,10 +129,10 @@ class Mode(StrEnum):
 
     def allows(self, change: ColumnChange) -> bool:
         """Whether a change is acceptable in this mode."""
-        asked = self.value.removesuffix("_transitive")
-        backward = asked in ("backward", "full")
-        forward = asked in ("forward", "full")
-        return (change.backward or not backward) and (change.forward or not forward)
+        base = self.value.removesuffix("_transitive")
+        return (change.backward or base not in ("backward", "full")) and (
+            change.forward or base not in ("forward", "full")
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +148,7 @@ class Break:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Whether a schema may follow a history, and what forbids it."""
+    """Whether a schema may follow a history, and the changes that forbid it."""
 
     mode: Mode
     breaks: tuple[Break, ...]
@@ -163,7 +159,7 @@ class Judgement:
 
 
 def compatibility(old: Schema | str, new: Schema | str) -> Compatibility:
-    """What changed from `old` to `new`, column by column, and what that means for readers."""
+    """What changed from `old` to `new`, column by column, and whether readers can cope."""
     first, second = Schema.of(old), Schema.of(new)
     if first == second:
         return Compatibility(())
@@ -175,16 +171,13 @@ def judge(new: Schema | str, history: Sequence[Schema | str], mode: str) -> Judg
     wanted = chosen(Mode, "mode", mode)
     if wanted is Mode.NONE:
         return Judgement(wanted, ())
-    asked = history if wanted.transitive else history[-1:]
-    return Judgement(
-        wanted,
-        tuple(
-            Break(Schema.of(old).fingerprint, change)
-            for old in asked
-            for change in compatibility(old, new).changes
-            if not wanted.allows(change)
-        ),
+    breaks = (
+        Break(Schema.of(old).fingerprint, change)
+        for old in (history if wanted.transitive else history[-1:])
+        for change in compatibility(old, new).changes
+        if not wanted.allows(change)
     )
+    return Judgement(wanted, tuple(breaks))
 
 
 def _structs(old: StructType, new: StructType, path: str) -> Iterator[ColumnChange]:
@@ -229,8 +222,7 @@ def _types(old: DataType, new: DataType, path: str) -> Iterator[ColumnChange]:
             for change in _types(was, now, here):
                 yield replace(change, in_key=True) if name == "key" else change
     else:
-        kind = _retyped(old, new)
-        if kind is not None:
+        if kind := _retyped(old, new):
             yield ColumnChange(path, kind, type_text(old), type_text(new))
 
 

@@ -1,4 +1,4 @@
-"""The difference of two schemas as a value, with faces for people, programs and terminals."""
+"""The difference of two schemas as a value, rendered as text, JSON and in colours."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Line:
     Attributes:
         sign: `+` added, `-` dropped, `~` changed, a blank if it is the same.
         path: the column by its names from the top.
-        old: its type and nullability before; none if it is new.
-        new: its type and nullability afterwards; none if it is gone.
-        changes: what happened to it and to what it holds directly.
+        old: its type and nullability before; None if it is new.
+        new: its type and nullability afterwards; None if it was dropped.
+        changes: what happened to it and to the elements, keys and values that it holds.
         comment: whether its comment changed.
     """
 
@@ -62,7 +62,7 @@ class Diff:
 
     Attributes:
         compatibility: the changes, and what they mean for readers.
-        reordered: columns that both have stand in another order; that alone changes no fingerprint.
+        reordered: whether common columns are in another order; that alone changes no fingerprint.
     """
 
     old: Schema
@@ -146,7 +146,7 @@ def diff(old: Schema | str, new: Schema | str) -> Diff:
 
 
 def _lines(old: Schema, new: Schema, changes: tuple[ColumnChange, ...]) -> Iterator[Line]:
-    """New columns in their order; what is gone follows the column that it stood behind."""
+    """New columns in their order; dropped ones follow the column that they came after."""
     before = {folded(column.path): column for column in old.columns}
     after = {folded(column.path) for column in new.columns}
     by_column: dict[Names, list[ColumnChange]] = {}
@@ -165,7 +165,7 @@ def _lines(old: Schema, new: Schema, changes: tuple[ColumnChange, ...]) -> Itera
 
 
 def _gone(old: Schema, after: set[Names]) -> dict[Names, list[SchemaColumn]]:
-    """Columns that are no longer there, by the last one before them that is."""
+    """Dropped columns, by the last column before them that is still there."""
     gone: dict[Names, list[SchemaColumn]] = {}
     last: Names = ()
     for column in old.columns:
@@ -198,11 +198,10 @@ def _kind(column: SchemaColumn | None) -> str | None:
 
 
 def _reordered(old: Schema, new: Schema) -> bool:
-    theirs = {folded(column.path) for column in new.columns}
-    both = [path for column in old.columns if (path := folded(column.path)) in theirs]
-    order = {path: number for number, path in enumerate(both)}
-    again = [path for column in new.columns if (path := folded(column.path)) in order]
-    return both != again
+    before, after = (
+        dict.fromkeys(folded(column.path) for column in each.columns) for each in (old, new)
+    )
+    return [path for path in before if path in after] != [path for path in after if path in before]
 
 
 def _last(path: str) -> str:
