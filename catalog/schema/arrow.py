@@ -24,55 +24,43 @@ from catalog.schema.rules import check_depth, refused
 _NOTE = b"strata.type"
 _COMMENT = b"comment"
 
-_TO_SPARK: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
-    (is_.is_boolean, "boolean"),
-    (is_.is_int8, "tinyint"),
-    (is_.is_int16, "smallint"),
-    (is_.is_int32, "int"),
-    (is_.is_int64, "bigint"),
-    (is_.is_float32, "float"),
-    (is_.is_float64, "double"),
-    (is_.is_string, "string"),
-    (is_.is_large_string, "string"),
-    (is_.is_string_view, "string"),
-    (is_.is_binary, "binary"),
-    (is_.is_large_binary, "binary"),
-    (is_.is_binary_view, "binary"),
-    (is_.is_fixed_size_binary, "binary"),
-    (is_.is_date, "date"),
-    (is_.is_duration, "interval day to second"),
-    (is_.is_null, "void"),
-)
-
-_TO_ARROW: dict[str, Callable[[], pa.DataType]] = {
-    "boolean": pa.bool_,
-    "tinyint": pa.int8,
-    "smallint": pa.int16,
-    "int": pa.int32,
-    "bigint": pa.int64,
-    "float": pa.float32,
-    "double": pa.float64,
-    "string": pa.string,
-    "char": pa.string,
-    "varchar": pa.string,
-    "binary": pa.binary,
-    "date": pa.date32,
-    "timestamp": lambda: pa.timestamp("us", tz="UTC"),
-    "timestamp_ntz": lambda: pa.timestamp("us"),
-    "time": lambda: pa.time64("us"),
-    "day-time": lambda: pa.duration("us"),
-    "void": pa.null,
+_TO_ARROW: dict[str, pa.DataType] = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "char": pa.string(),
+    "varchar": pa.string(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "time": pa.time64("us"),
+    "day-time": pa.duration("us"),
+    "void": pa.null(),
 }
 
-_TIME_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 6}
+# By Arrow's number of the type, so for any unit and size; times are read by class.
+_TO_SPARK: dict[int, str] = {
+    **{stored.id: name for name, stored in _TO_ARROW.items()},
+    **{kind.id: "string" for kind in (pa.string(), pa.large_string(), pa.string_view())},
+    **{kind.id: "binary" for kind in (pa.binary(1), pa.large_binary(), pa.binary_view())},
+    pa.date64().id: "date",
+    pa.duration("us").id: "interval day to second",
+}
 
 _LISTS = (
-    is_.is_list,
-    is_.is_large_list,
-    is_.is_fixed_size_list,
-    is_.is_list_view,
-    is_.is_large_list_view,
+    pa.ListType,
+    pa.LargeListType,
+    pa.FixedSizeListType,
+    pa.ListViewType,
+    pa.LargeListViewType,
 )
+_TIME_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 6}
 
 _HINTS: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
     (is_.is_unsigned_integer, "cast it to the next larger signed integer, or to decimal(20,0)"),
@@ -119,9 +107,6 @@ def _spark_type(field: pa.Field[pa.DataType], path: str, depth: int) -> DataType
 
 
 def _plain_type(kind: pa.DataType, path: str, depth: int) -> DataType:
-    for matches, name in _TO_SPARK:
-        if matches(kind):
-            return parse_type(name)
     if isinstance(kind, pa.TimestampType):
         return spark.TimestampNTZType() if kind.tz is None else spark.TimestampType()
     if isinstance(kind, pa.Time32Type | pa.Time64Type):
@@ -130,12 +115,13 @@ def _plain_type(kind: pa.DataType, path: str, depth: int) -> DataType:
         return _plain_type(kind.value_type, path, depth)
     if is_.is_decimal(kind) and 1 <= kind.precision <= 38 and 0 <= kind.scale <= kind.precision:
         return spark.DecimalType(kind.precision, kind.scale)
-    return _nested_type(kind, path, depth + 1)
+    name = _TO_SPARK.get(kind.id)
+    return _nested_type(kind, path, depth + 1) if name is None else parse_type(name)
 
 
 def _nested_type(kind: pa.DataType, path: str, depth: int) -> DataType:
     check_depth(depth, path)
-    if any(matches(kind) for matches in _LISTS):
+    if isinstance(kind, _LISTS):
         element: pa.Field[pa.DataType] = cast(Any, kind).value_field
         return ArrayType(_spark_type(element, f"{path}.element", depth), element.nullable)
     if isinstance(kind, pa.MapType):
@@ -208,5 +194,4 @@ def _arrow_type(kind: DataType, path: str, depth: int) -> pa.DataType:
 def _storage(kind: DataType) -> pa.DataType | None:
     if isinstance(kind, spark.DecimalType):
         return pa.decimal128(kind.precision, kind.scale)
-    stored = _TO_ARROW.get(atoms.stem(kind))
-    return None if stored is None else stored()
+    return _TO_ARROW.get(atoms.stem(kind))

@@ -142,6 +142,16 @@ def _is_index(name: str, items: list[Any]) -> bool:
 # Every value but null; an integer is a number.
 ANYTHING = ("array", "boolean", "number", "object", "string")
 _TYPES = frozenset({*ANYTHING, "integer", "null"})
+# In this order, because a bool is an int in Python.
+_NAMES: dict[type, str] = {
+    type(None): "null",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    list: "array",
+    dict: "object",
+}
 _NESTED = {"properties": "object", "additionalProperties": "object", "items": "array"}
 
 
@@ -198,12 +208,4 @@ def _listed(keywords: dict[str, Any], path: str) -> list[list[Any]]:
 
 
 def _type_of(value: object) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, int | float):
-        return "integer" if isinstance(value, int) else "number"
-    if isinstance(value, str):
-        return "string"
-    return "array" if isinstance(value, list) else "object"
+    return next(name for kind, name in _NAMES.items() if isinstance(value, kind))
