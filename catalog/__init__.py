@@ -29,7 +29,7 @@ from catalog.names.model import NamedSchema, Registered, StillWorks
 from catalog.objects.model import Object, StoredObject
 from catalog.objects.types import ObjectType, States
 from catalog.progress import Step
-from catalog.realtime.stream import StreamAnnouncer
+from catalog.realtime.announcer import StreamAnnouncer
 from catalog.retention.report import (
     RefusedRule,
     Retained,

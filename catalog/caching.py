@@ -29,9 +29,9 @@ from catalog.files.opening import local_path
 from catalog.inquiry import Inquiry
 from catalog.model import Caller, PublishResult, Segment, check_datasources, check_positive
 from catalog.progress import Progress, silent
+from catalog.realtime.announcer import StreamAnnouncer
 from catalog.realtime.board import Board
 from catalog.realtime.follower import Follower
-from catalog.realtime.stream import StreamAnnouncer
 from catalog.words import chosen
 
 if TYPE_CHECKING:

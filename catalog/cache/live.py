@@ -282,11 +282,9 @@ class LiveCache(Cache):
                 "store_failures": self._courier.failures,
             }
         if self._follower is not None:
-            counters = self._follower.counters
             figures |= {
                 "announcers": self._follower.living,
-                "announcement_gaps": counters.gaps + counters.unfit,
-                "announcements_broken": counters.broken + self._unreachable,
+                "announcements_broken": self._follower.figures.broken + self._unreachable,
             }
         return CacheMetrics(**figures)
 

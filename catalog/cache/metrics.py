@@ -32,7 +32,6 @@ class CacheMetrics:
     stored: int = _figure("Schemas that were found and stored")
     store_failures: int = _figure("Commits of found schemas that failed and were tried again")
     announcers: int = _figure("Streaming jobs that announce something")
-    announcement_gaps: int = _figure("Announcements that did not follow from what was known")
     announcements_broken: int = _figure("Announcements that could not be read")
     mismatches: int = _figure("Questions whose first answer was not the schema that was expected")
     mismatch_retries: int = _figure("Times that such a question was asked again after a poll")

@@ -32,7 +32,7 @@ from catalog.errors import GaveUp
 from catalog.files.footers import Footer
 from catalog.files.formats import Place
 from catalog.model import Segment
-from catalog.realtime.announcement import Announced
+from catalog.realtime.board import Announced
 from catalog.schema import Schema
 from tests.unit.schedule import Schedule
 

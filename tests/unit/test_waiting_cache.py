@@ -36,8 +36,8 @@ from catalog.errors import (
     SchemaVersionMismatch,
     Unreadable,
 )
-from catalog.realtime.announcement import Announced
-from catalog.realtime.follower import Counters
+from catalog.realtime.board import Announced
+from catalog.realtime.follower import FollowerFigures
 from catalog.schema import Schema
 from tests.unit.test_resolver import Ground
 from tests.unit.test_waiting import Clock
@@ -52,7 +52,7 @@ class Table:
 
     datasources = None
     living = 0
-    counters = Counters()
+    figures = FollowerFigures()
 
     def __init__(self, clock: Clock | None = None) -> None:
         self.clock = clock or Clock()
