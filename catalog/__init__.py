@@ -5,11 +5,11 @@ from catalog.backfill.report import BackfillReport, Quarantined
 from catalog.backups.backup import BackupReport
 from catalog.backups.restore import RestoreReport
 from catalog.backups.rollback import RollbackReport
-from catalog.cache.broadcast import Handle
+from catalog.cache.answers import Handle
 from catalog.cache.cache import Cache, Poll, Stopped
 from catalog.cache.live import LiveCache
 from catalog.cache.metrics import CacheMetrics
-from catalog.cache.places import PlaceName
+from catalog.cache.overlay import PlaceName
 from catalog.catalog import Catalog, UpgradeReport
 from catalog.config import Settings
 from catalog.contracts.checking import Offence

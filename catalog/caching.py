@@ -14,12 +14,10 @@ from catalog.backfill.search import Search
 from catalog.backfill.storing import Storer
 from catalog.backfill.waiting import Completion
 from catalog.cache.cache import Cache
-from catalog.cache.courier import Courier
-from catalog.cache.live import Beside, LiveCache
+from catalog.cache.live import LiveCache, LiveParts
 from catalog.cache.loader import Loader
-from catalog.cache.places import Places
-from catalog.cache.quarantine import Quarantine
-from catalog.cache.resolver import Resolver
+from catalog.cache.overlay import Overlay, Quarantine
+from catalog.cache.resolver import BackgroundWriter, Resolver
 from catalog.config import Settings
 from catalog.environment import Environment
 from catalog.errors import InvalidInput
@@ -98,14 +96,14 @@ class Caching(Inquiry):
         if not resolve and not realtime:
             cache = Cache(self._spark, loader)
         else:
-            places = Places(check_positive("most_pending", most_pending), self._environment.at)
+            overlay = Overlay(check_positive("most_pending", most_pending), self._environment.at)
             follower = Follower(self._board()) if realtime else None
-            beside = Beside(places, follower)
+            parts = LiveParts(overlay, follower)
             if resolve:
                 self._check_writable()
                 form = None if format is None else chosen(Format, "format", format)
-                beside = self._resolving(beside, form)
-            cache = LiveCache(self._spark, loader, beside)
+                parts = self._resolving(parts, form)
+            cache = LiveCache(self._spark, loader, parts)
         self._caches.add(cache)
         if load:
             cache.reload()
@@ -157,7 +155,7 @@ class Caching(Inquiry):
         folder = f"{home}/{ANNOUNCEMENTS}"
         return Board(local_path(folder) or folder)
 
-    def _resolving(self, beside: Beside, format: Format | None) -> Beside:
+    def _resolving(self, parts: LiveParts, format: Format | None) -> LiveParts:
         """The same with what finds schemas in the data and stores them."""
         buckets = self._opened.segment_buckets
         caller = self._caller(None, "found when it was asked for")
@@ -167,15 +165,15 @@ class Caching(Inquiry):
 
         clock = self._environment.clock
         quarantine = Quarantine(clock)
-        courier = Courier(beside.places, Storer(commit, clock), quarantine)
+        writer = BackgroundWriter(parts.overlay, Storer(commit, clock), quarantine)
         search = Search(self._store, buckets, None, everything=True)
         resolver = Resolver(
-            beside.places,
-            courier,
+            parts.overlay,
+            writer,
             quarantine,
             lambda names: search.named(names, buckets),
             partial(read_few, self._spark, open_file=self._settings.open_file),
             clock,
             format,
         )
-        return replace(beside, resolver=resolver, courier=courier)
+        return replace(parts, resolver=resolver, writer=writer)

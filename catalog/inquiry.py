@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from catalog.cache.holders import Caches
+from catalog.cache.cache import Caches
 from catalog.contracts.reading import read_policy
 from catalog.delta import opening
 from catalog.delta.layout import LAYOUT, of_datasource

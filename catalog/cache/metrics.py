@@ -1,7 +1,8 @@
-"""What a cache counts, for people and for monitoring."""
+"""The figures of a cache, for people and for monitoring."""
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -14,7 +15,7 @@ def _figure(text: str, default: float | None = 0) -> Any:
 
 @dataclass(frozen=True)
 class CacheMetrics:
-    """The figures of a cache at a moment; `gauges_of` says what each means."""
+    """The figures of a cache at a moment; `gauges_of` describes each."""
 
     version: int | None = _figure("Table version that lookups answer from", None)
     published: int = _figure("Segments in the snapshot")
@@ -39,12 +40,31 @@ class CacheMetrics:
 
     @property
     def backfill_per_second(self) -> float:
-        """Schemas found in the data in a second of looking for them."""
+        """Schemas found per second of searching the data."""
         return self.resolved / self.resolver_seconds if self.resolver_seconds else 0.0
 
 
+class CacheCounters:
+    """Counts under the names of `CacheMetrics`, from any thread."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._counts: dict[str, float] = {}
+
+    def add(self, **more: float) -> None:
+        """Adds to some counts."""
+        with self._guard:
+            for name, count in more.items():
+                self._counts[name] = self._counts.get(name, 0) + count
+
+    def read(self) -> dict[str, float]:
+        """All counts at one moment."""
+        with self._guard:
+            return dict(self._counts)
+
+
 def gauges_of(metrics: CacheMetrics) -> list[Gauge]:
-    """The figures as monitoring takes them; one that is not known is left out."""
+    """The figures for monitoring; unknown ones are left out."""
     found = [
         Gauge(f"strata_cache_{each.name}", each.metadata["text"], getattr(metrics, each.name))
         for each in fields(metrics)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pyspark.sql import DataFrame
 
-from catalog.cache.holders import Caches
+from catalog.cache.cache import Caches
 from catalog.commit.claims import Claim, stable_epoch, view_operation
 from catalog.commit.committer import Committer
 from catalog.commit.operation_rows import Action, OperationRow, OperationState
