@@ -8,17 +8,10 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from catalog.cache.answers import (
-    Handle,
-    PolledAnswers,
-    broadcast,
-    check_timeout,
-    check_version,
-)
+from catalog.cache.answers import Handle, PolledAnswers, broadcast, check_timeout, check_version
 from catalog.cache.loader import Loader
 from catalog.cache.metrics import CacheMetrics, gauges_of
 from catalog.cache.snapshot import Snapshot
@@ -95,7 +88,7 @@ class Cache(PolledAnswers):
         return snapshot is not None and snapshot.holds(fingerprint)
 
     def find_schema(self, fingerprint: str) -> Schema | None:
-        """The schema if the snapshot holds it; none if not, or if nothing is loaded yet."""
+        """The schema with this whole fingerprint; none if no snapshot has it."""
         snapshot = self._snapshot
         return None if snapshot is None else snapshot.find_schema(fingerprint)
 
@@ -174,7 +167,7 @@ class Cache(PolledAnswers):
     def _figures(self) -> dict[str, Any]:
         snapshot = self._snapshot
         if snapshot is None:
-            return {**self._counters.read()}
+            return dict(self._counters.read())
         return {
             **self._counters.read(),
             "version": snapshot.version,
@@ -192,7 +185,7 @@ class Cache(PolledAnswers):
                 self.poll()
                 self.last_error = None
             except Exception as error:
-                # Lookups go on from the last snapshot; the next poll may work again.
+                # Lookups continue on the last snapshot; the next poll may succeed.
                 self.last_error = error
                 log.warning("A poll failed and will be tried again in %g s: %s", every, error)
             if self._stop.wait(every):
@@ -201,16 +194,11 @@ class Cache(PolledAnswers):
     def __enter__(self) -> Cache:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
     def broadcast(self) -> Handle:
-        """A handle for UDFs and mapInArrow; a new version replaces it and frees the old copies."""
+        """A handle for UDFs and mapInArrow; a new version replaces it and frees its copies."""
         with self._shipping:
             snapshot = self.snapshot
             if self._handle is None or self._shipped is not snapshot:

@@ -29,10 +29,10 @@ _SALTED = xxhash.xxh64_intdigest(SALT.encode(), seed=_SEED)
 _SEEDS = (_SEED, _SALTED)
 KEY_COLUMNS = ("xxhash64(key) AS k1", f"xxhash64('{SALT}', key) AS k2")
 
-# Where numpy is slower than a call for each id: too few ids of one length, or long ones.
+# Limits beyond which numpy is slower than a call for each id: few ids of one length, long ids.
 _FEW = 512
 _LONG = 256
-# Longer ids need not be sorted by length; and numpy sorts 16-bit numbers by radix.
+# Longer ids are hashed one by one anyway; and numpy sorts 16-bit numbers by radix.
 _LONGEST_SORTED = 2**16 - 1
 
 
@@ -50,7 +50,7 @@ def key_of(segment_id: str) -> tuple[int, int]:
 def keys_of(segment_ids: Any) -> tuple[Int64s, Int64s]:
     """The keys of many segments; a null has the key of the empty id, which no segment has.
 
-    Takes an Arrow array of strings, and whatever else holds or yields strings.
+    Takes an Arrow array of strings, or any other collection of strings.
     """
     k1, k2 = _hashes(texts_of(segment_ids)).view(np.int64)
     return k1, k2
@@ -105,7 +105,7 @@ def _hashes(texts: Any) -> UInt64s:
 
 
 def _hashed_together(texts: Any) -> UInt64s:
-    """Both hashes of texts that are equally long."""
+    """Both hashes of texts of one length."""
     start, end = _offsets(texts)[:2].tolist()
     if len(texts) < _FEW or end - start > _LONG:
         return _hashed_singly(texts)
@@ -136,13 +136,13 @@ _STRIPE = 32
 _LANES = 4
 _CONVERGENCE = np.array([[1], [7], [12], [18]], np.uint64)
 
-# Intermediate results of this many strings stay in the processor's own memory.
+# Intermediate results of this many strings fit into the processor's cache.
 _BLOCK = 16384
 
 
 @dataclass(frozen=True)
 class ByteStrings:
-    """Byte strings of one length that lie end to end in a buffer."""
+    """Byte strings of one length, end to end in a buffer."""
 
     data: Any
     start: int
@@ -150,11 +150,11 @@ class ByteStrings:
     count: int
 
     def words(self, offset: int, kind: str) -> npt.NDArray[Any]:
-        """The number that every string has at an offset, without a copy."""
+        """The number at an offset of every string, without a copy."""
         return np.ndarray((self.count,), kind, self.data, self.start + offset, (self.width,))
 
     def stripes(self, offset: int) -> npt.NDArray[Any]:
-        """The four lanes that every string has at an offset, without a copy."""
+        """The four lanes at an offset of every string, without a copy."""
         shape, steps = (_LANES, self.count), (8, self.width)
         return np.ndarray(shape, "<u8", self.data, self.start + offset, steps)
 
@@ -212,7 +212,7 @@ def _converged(state: UInt64s) -> UInt64s:
 
 
 def _add_tail(hashed: UInt64s, rows: ByteStrings) -> None:
-    """Adds what follows the last whole stripe: words of eight bytes, then four, then single."""
+    """Adds the rest after the last whole stripe: words of eight bytes, of four, then bytes."""
     offset = rows.width // _STRIPE * _STRIPE
     word = np.empty(rows.count, np.uint64)
     while offset + 8 <= rows.width:

@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
 
@@ -69,7 +69,8 @@ class Follower:
         self._guard = threading.Lock()
         self._writers: dict[str, _KnownWriter] = {}
         self._living: dict[str, _Segments] = {}
-        self._combined = _Replicas()
+        self._announced: _Segments = MappingProxyType({})
+        self._conflicts: set[str] = set()
         self._figures = FollowerFigures()
 
     @property
@@ -120,39 +121,43 @@ class Follower:
             log.warning("The announcements of %s are ignored. %s", name, error.message)
             return
         known = self._writers.get(name)
-        if known is not None and known.session == found.session and known.beat >= found.beat:
+        if known is None:
+            # At first sight there is only the writer's clock to judge by.
+            lives = not found.expired(self._now())
+            self._count(expired=0 if lives else 1)
+            self._writers[name] = _KnownWriter(found, self._clock(), lives)
+            return
+        last = known.last
+        if last.session == found.session and last.beat >= found.beat:
             return  # an older copy, which some storage may still show
-        segments = found.segments
-        if known is not None and _same(known.segments, segments):
-            segments = known.segments
-        # At first sight only the writer's clock is known. Later its beat has moved.
-        lives = known is not None or not found.expired(self._now())
-        self._count(expired=0 if lives else 1)
-        self._writers[name] = _KnownWriter(
-            found.session, found.beat, found.ttl, self._clock(), lives, segments
-        )
+        if _same(last.segments, found.segments):
+            found = replace(found, segments=last.segments)
+        # Whatever its clock says, its beat has moved.
+        self._writers[name] = _KnownWriter(found, self._clock(), lives=True)
 
     def _combine(self) -> Mapping[str, Announced]:
         moment = self._clock()
         living: dict[str, _Segments] = {}
         for name, writer in sorted(self._writers.items()):
-            if writer.lives and moment - writer.since >= writer.ttl:
+            ttl = writer.last.ttl
+            if writer.lives and moment - writer.since >= ttl:
                 self._count(expired=1)
-                log.warning("%s has not renewed its announcements in %g s", name, writer.ttl)
+                log.warning("%s has not renewed its announcements in %g s", name, ttl)
                 writer = self._writers[name] = replace(writer, lives=False)
             if writer.lives:
-                living[name] = writer.segments
+                living[name] = writer.last.segments
         before = self._living
         same = living.keys() == before.keys() and all(
             before[name] is segments for name, segments in living.items()
         )
         if not same:
-            combined = _combined(living)
-            for segment_id in sorted(combined.conflicts - self._combined.conflicts):
+            combined, conflicts = _combined(living)
+            for segment_id in sorted(conflicts - self._conflicts):
                 self._count(conflicts=1)
                 log.warning("Writers announce %s with types that do not merge", segment_id)
-            self._living, self._combined = living, combined
-        return self._combined.segments
+            self._living, self._conflicts = living, conflicts
+            self._announced = MappingProxyType(combined)
+        return self._announced
 
 
 # --- replicas -------------------------------------------------------------------------------------
@@ -162,20 +167,9 @@ class Follower:
 class _KnownWriter:
     """The last valid announcement of a writer, and when its beat was seen to move."""
 
-    session: str
-    beat: int
-    ttl: float
+    last: Announcement
     since: float
     lives: bool
-    segments: _Segments
-
-
-@dataclass(frozen=True)
-class _Replicas:
-    """The segments of all writers, and those whose schemas do not merge."""
-
-    segments: _Segments = field(default_factory=lambda: MappingProxyType({}))
-    conflicts: frozenset[str] = frozenset()
 
 
 def _same(one: _Segments, other: _Segments) -> bool:
@@ -186,8 +180,8 @@ def _same(one: _Segments, other: _Segments) -> bool:
     )
 
 
-def _combined(living: Mapping[str, _Segments]) -> _Replicas:
-    """The segments of all writers; where types conflict, the first writer by name decides."""
+def _combined(living: Mapping[str, _Segments]) -> tuple[dict[str, Announced], set[str]]:
+    """The segments of all writers, and those in conflict, where the first writer decides."""
     combined: dict[str, Announced] = {}
     conflicts: set[str] = set()
     for segments in living.values():
@@ -200,7 +194,7 @@ def _combined(living: Mapping[str, _Segments]) -> _Replicas:
             combined[segment_id] = Announced(schema, _larger(first.num_rows, each.num_rows))
             if not agreed:
                 conflicts.add(segment_id)
-    return _Replicas(MappingProxyType(combined), frozenset(conflicts))
+    return combined, conflicts
 
 
 def _merge(first: Schema, second: Schema) -> tuple[Schema, bool]:
