@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ from catalog.backfill.search import Search
 from catalog.backfill.storing import Storer
 from catalog.backfill.waiting import Completion
 from catalog.cache.cache import Cache
-from catalog.cache.live import LiveCache, LiveParts
+from catalog.cache.live import LiveCache
 from catalog.cache.loader import Loader
 from catalog.cache.overlay import Overlay, Quarantine
 from catalog.cache.resolver import BackgroundWriter, Resolver
@@ -98,12 +97,14 @@ class Caching(Inquiry):
         else:
             overlay = Overlay(check_positive("most_pending", most_pending), self._environment.at)
             follower = Follower(self._board()) if realtime else None
-            parts = LiveParts(overlay, follower)
+            resolver, writer = None, None
             if resolve:
                 self._check_writable()
                 form = None if format is None else chosen(Format, "format", format)
-                parts = self._resolving(parts, form)
-            cache = LiveCache(self._spark, loader, parts)
+                resolver, writer = self._resolving(overlay, form)
+            cache = LiveCache(
+                self._spark, loader, overlay, follower=follower, resolver=resolver, writer=writer
+            )
         self._caches.add(cache)
         if load:
             cache.reload()
@@ -155,8 +156,10 @@ class Caching(Inquiry):
         folder = f"{home}/{ANNOUNCEMENTS}"
         return Board(local_path(folder) or folder)
 
-    def _resolving(self, parts: LiveParts, format: Format | None) -> LiveParts:
-        """The same with what finds schemas in the data and stores them."""
+    def _resolving(
+        self, overlay: Overlay, format: Format | None
+    ) -> tuple[Resolver, BackgroundWriter]:
+        """What finds schemas in the data, and what stores them."""
         buckets = self._opened.segment_buckets
         caller = self._caller(None, "found when it was asked for")
 
@@ -165,10 +168,10 @@ class Caching(Inquiry):
 
         clock = self._environment.clock
         quarantine = Quarantine(clock)
-        writer = BackgroundWriter(parts.overlay, Storer(commit, clock), quarantine)
+        writer = BackgroundWriter(overlay, Storer(commit, clock), quarantine)
         search = Search(self._store, buckets, None, everything=True)
         resolver = Resolver(
-            parts.overlay,
+            overlay,
             writer,
             quarantine,
             lambda names: search.named(names, buckets),
@@ -176,4 +179,4 @@ class Caching(Inquiry):
             clock,
             format,
         )
-        return replace(parts, resolver=resolver, writer=writer)
+        return resolver, writer

@@ -51,7 +51,7 @@ class SingleFlight(Generic[Value]):
         """Loads the keys that are neither known nor being loaded.
 
         Args:
-            keys: what is needed.
+            keys: the keys of this call.
             known: the value of a key without a load. It is called under a lock, so that a value
                 that `load` made known before it returned is not loaded again.
             load: the values of some keys, or their failures.

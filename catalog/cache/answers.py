@@ -23,7 +23,7 @@ from catalog.schema.prefix import MAX_DIGITS, is_prefix
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# A reader that expects another schema polls so often, so many seconds apart.
+# Polls of a reader that expects another schema, and the seconds between them.
 TRIES = 3
 APART = 0.1
 # Seconds between the polls of a reader that waits for a version.
@@ -136,7 +136,7 @@ class PolledAnswers(Answers):
     """Lookups in the newest snapshot, which polls replace. Readers can wait for a version."""
 
     def __init__(self, pause: Callable[[float], None]) -> None:
-        """`pause` waits so many seconds."""
+        """`pause` waits for a number of seconds."""
         self._snapshot: Snapshot | None = None
         self._pause = pause
         # Of several waiting readers one polls at a time, and the others use its snapshot.
@@ -165,7 +165,7 @@ class PolledAnswers(Answers):
 
         Args:
             version: as `publish` returned it, here or elsewhere.
-            timeout: raise `GaveUp` after so many seconds; a running poll is not cut short.
+            timeout: seconds until `GaveUp` is raised; a running poll is not cut short.
         """
         return self.reach(check_version(version), Deadline(check_timeout(timeout)))
 
@@ -186,7 +186,7 @@ class PolledAnswers(Answers):
     def _poll_after(self, seen: int, seconds: float = -1) -> bool:
         """Polls, unless another waiting reader has brought another version than this one saw.
 
-        False if this reader did not get its turn within so many seconds.
+        False if this reader did not get its turn in time.
         """
         if not self._turn.acquire(timeout=min(seconds, threading.TIMEOUT_MAX)):
             return False

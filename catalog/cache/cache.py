@@ -244,7 +244,7 @@ class Caches:
         """
         try:
             self.wait_for(version, timeout)
-        except Exception as error:  # the commit is done, whatever the poll raises
+        except Exception as error:  # of Spark too: the commit is done
             reason = error.message if isinstance(error, CatalogError) else str(error)
             raise CacheBehind(
                 f"It is done, at version {version}, but a cache of this catalog has not reached "

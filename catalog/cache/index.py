@@ -18,7 +18,7 @@ NO_ROWS = -1
 
 # Intermediate results for this many keys fit into the processor's cache.
 _BLOCK = 16384
-# After so many steps from the start that the directory gives, a binary search is faster.
+# After this many steps from the start that the directory gives, a binary search is faster.
 _STEPS = 8
 
 

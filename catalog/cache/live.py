@@ -6,7 +6,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -33,21 +32,10 @@ log = logging.getLogger(__name__)
 
 # The most segments of one lookup whose data is read.
 MOST_RESOLVED = 1_000
-# Up to so many ids are searched in the overlay one by one.
+# Up to this many ids are searched in the overlay one by one.
 _FEW = 1_000
 
 pc: Any = pyarrow.compute
-
-
-@dataclass(frozen=True)
-class LiveParts:
-    """The overlay of a live cache and what feeds it: with `realtime` a follower, with `resolve` a
-    resolver and a background writer."""
-
-    overlay: Overlay
-    follower: Follower | None = None
-    resolver: Resolver | None = None
-    writer: BackgroundWriter | None = None
 
 
 class LiveCache(Cache):
@@ -57,14 +45,27 @@ class LiveCache(Cache):
         self,
         spark: SparkSession,
         loader: Loader,
-        parts: LiveParts,
+        overlay: Overlay,
+        *,
+        follower: Follower | None = None,
+        resolver: Resolver | None = None,
+        writer: BackgroundWriter | None = None,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
+        """Args:
+        spark: the session.
+        loader: reads the table.
+        overlay: entries that are not published yet.
+        follower: reads announcements, with `realtime`.
+        resolver: finds schemas in the data, with `resolve`.
+        writer: stores them.
+        pause: waits for a number of seconds.
+        """
         super().__init__(spark, loader, pause)
-        self._overlay = parts.overlay
-        self._follower = parts.follower
-        self._resolver = parts.resolver
-        self._writer = parts.writer
+        self._overlay = overlay
+        self._follower = follower
+        self._resolver = resolver
+        self._writer = writer
         self._settling = threading.Lock()
 
     # --- freshness --------------------------------------------------------------------------------
@@ -215,9 +216,12 @@ class LiveCache(Cache):
             unknown = ids.filter(_unknown(answers))
         # Also schemas for which pending had no room.
         still = set(unknown.to_pylist())
-        found = {n: each for n, each in outcomes.items() if isinstance(each, OverlayEntry)}
-        more = {name: each for name, each in found.items() if name in still}
-        return overlaid(answers, *keys, more)
+        found = {
+            name: each
+            for name, each in outcomes.items()
+            if name in still and isinstance(each, OverlayEntry)
+        }
+        return overlaid(answers, *keys, found)
 
     def _look(self, ids: Any, keys: tuple[Any, Any]) -> pa.Table:
         few = len(ids) <= _FEW

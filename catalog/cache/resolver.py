@@ -283,8 +283,8 @@ class Resolver:
 def unreadable(segment_id: str, trouble: Trouble) -> Unreadable:
     """The error for a segment whose data does not have a readable schema."""
     return Unreadable(
-        f"Segment {segment_id} is published without a schema, and its data does not say it: "
-        f"{trouble.reason}. It is asked again after {trouble.retry_at:%H:%M:%S}.",
+        f"Segment {segment_id} is published without a schema, and its data has no readable one: "
+        f"{trouble.reason}. It is read again after {trouble.retry_at:%H:%M:%S}.",
         segment_id=segment_id,
         reason=trouble.reason,
     )

@@ -122,7 +122,7 @@ class Follower:
             return
         known = self._writers.get(name)
         if known is None:
-            # At first sight there is only the writer's clock to judge by.
+            # At first sight only the writer's clock can be used.
             lives = not found.expired(self._now())
             self._count(expired=0 if lives else 1)
             self._writers[name] = _KnownWriter(found, self._clock(), lives)

@@ -11,7 +11,7 @@ import pytest
 from catalog.backfill.completing import Completed
 from catalog.backfill.storing import Storer
 from catalog.backfill.waiting import Completion
-from catalog.cache.live import LiveCache, LiveParts
+from catalog.cache.live import LiveCache
 from catalog.cache.snapshot import Snapshot
 from catalog.delta.store import Head
 from catalog.errors import CommitFailed, Unreadable
@@ -46,8 +46,9 @@ class Loader:
 def live(ground: Ground, rows: dict[str, str | None]) -> tuple[LiveCache, Loader]:
     """A loaded cache over these segments, each with its fingerprint or none."""
     loader: Any = Loader(rows)
-    parts = LiveParts(ground.overlay, resolver=ground.resolver, writer=ground.writer)
-    cache = LiveCache(loader, loader, parts)
+    cache = LiveCache(
+        loader, loader, ground.overlay, resolver=ground.resolver, writer=ground.writer
+    )
     cache.reload()
     return cache, loader
 

@@ -20,7 +20,7 @@ from catalog.backfill.waiting import Completion, Waiting
 from catalog.cache.cache import Cache, Poll
 from catalog.cache.fold import build
 from catalog.cache.keys import key_of, keys_of
-from catalog.cache.live import LiveCache, LiveParts
+from catalog.cache.live import LiveCache
 from catalog.cache.overlay import Backfilled, Overlay, OverlayEntry, PlaceName, Quarantine
 from catalog.cache.resolver import BackgroundWriter, Resolver
 from catalog.cache.snapshot import Position, Snapshot, overlaid
@@ -215,7 +215,7 @@ class World:
             self.overlay, self.writer, quarantine, self.search, self.describe, lambda: NOON
         )
         # Readers do not resolve, so that who asks never waits for another.
-        self.cache = parts.cache(world, world, LiveParts(self.overlay, world, writer=self.writer))
+        self.cache = parts.cache(world, world, self.overlay, follower=world, writer=self.writer)
         self.cache.reload()
 
     # --- what the cache reads ---------------------------------------------------------------------

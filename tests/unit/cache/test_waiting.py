@@ -18,7 +18,7 @@ from catalog.cache.answers import APART, TRIES, Handle
 from catalog.cache.cache import Cache, Caches
 from catalog.cache.fold import build
 from catalog.cache.keys import keys_of
-from catalog.cache.live import LiveCache, LiveParts
+from catalog.cache.live import LiveCache
 from catalog.cache.metrics import CacheCounters, CacheMetrics
 from catalog.cache.overlay import Overlay
 from catalog.cache.snapshot import Position, Snapshot
@@ -73,8 +73,8 @@ class Table:
 
     def live(self, **parts: Any) -> LiveCache:
         it: Any = self
-        live = LiveParts(**{"overlay": Overlay(10), "follower": it, **parts})
-        return self.loaded(LiveCache(it, it, live, self.pause))
+        given = {"overlay": Overlay(10), "follower": it, "pause": self.pause, **parts}
+        return self.loaded(LiveCache(it, it, **given))
 
     def loaded(self, cache: Any, load: bool = True) -> Any:
         if load:
@@ -579,7 +579,7 @@ def test_data_that_does_not_say_its_schema_is_a_mismatch_with_the_reason(table: 
     ground.broken = {"/1.parquet": "it is empty"}
     table.publish(schema=None)
     cache = table.live(overlay=ground.overlay, resolver=ground.resolver, writer=ground.writer)
-    with pytest.raises(SchemaVersionMismatch, match="its data does not say it: it is") as caught:
+    with pytest.raises(SchemaVersionMismatch, match="no readable one: it is") as caught:
         cache.schema_of("orders/1", expect=OLD)
     assert isinstance(caught.value.__cause__, Unreadable)
     assert (caught.value.values["found"], len(ground.reads)) == (None, 1)
