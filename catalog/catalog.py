@@ -24,8 +24,7 @@ from catalog.backups.api import BackupsApi
 from catalog.backups.backup import BackupFiles
 from catalog.backups.restore import Restore, RestoreReport, RestoreTarget
 from catalog.cache.api import board_of, open_cache
-from catalog.cache.cache import Cache
-from catalog.cache.holders import Caches
+from catalog.cache.cache import Cache, Caches
 from catalog.commit.committer import Committer, OperationCounters
 from catalog.config import Settings, user
 from catalog.context import Call, CallOptions, Context
@@ -68,7 +67,7 @@ from catalog.progress import silent
 from catalog.read.api import SchemaReader
 from catalog.read.datasource_schema import DatasourceSchema
 from catalog.read.selection import Where
-from catalog.realtime.stream import StreamAnnouncer
+from catalog.realtime.announcer import StreamAnnouncer
 from catalog.retention.api import RetentionApi
 from catalog.schema import Schema
 from catalog.segments.batch import batch_of

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog.cache.directory import Directory
+from catalog.cache.index import Directory
 
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
 numbers = st.integers(LOWEST, HIGHEST) | st.sampled_from([LOWEST, -1, 0, 1, HIGHEST])

@@ -9,7 +9,7 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog.cache.xxh64 import Rows, hashes
+from catalog.cache.keys import ByteStrings, hashes
 
 SEEDS = (0, 42, 2**63, 2**64 - 1)
 
@@ -22,21 +22,21 @@ def expected(data: bytes, start: int, width: int, count: int) -> list[list[int]]
 @pytest.mark.parametrize("width", range(201))
 def test_strings_of_every_length_have_their_hashes(width: int) -> None:
     data = random.Random(width).randbytes(width * 3)
-    assert hashes(Rows(data, 0, width, 3), SEEDS).tolist() == expected(data, 0, width, 3)
+    assert hashes(ByteStrings(data, 0, width, 3), SEEDS).tolist() == expected(data, 0, width, 3)
 
 
 @given(st.binary(max_size=300), st.integers(0, 40), st.integers(1, 100))
 def test_strings_may_lie_anywhere_in_a_buffer(data: bytes, start: int, width: int) -> None:
     count = max(0, len(data) - start) // width
-    hashed = hashes(Rows(data, start, width, count), SEEDS)
+    hashed = hashes(ByteStrings(data, start, width, count), SEEDS)
     assert hashed.tolist() == expected(data, start, width, count)
 
 
 @pytest.mark.parametrize("count", [16_383, 16_384, 16_385, 40_000])
 def test_many_strings_have_the_hashes_of_each(count: int) -> None:
     data = random.Random(count).randbytes(count * 9)
-    assert hashes(Rows(data, 0, 9, count), SEEDS).tolist() == expected(data, 0, 9, count)
+    assert hashes(ByteStrings(data, 0, 9, count), SEEDS).tolist() == expected(data, 0, 9, count)
 
 
 def test_no_strings_have_no_hashes() -> None:
-    assert hashes(Rows(b"", 0, 5, 0), SEEDS).shape == (len(SEEDS), 0)
+    assert hashes(ByteStrings(b"", 0, 5, 0), SEEDS).shape == (len(SEEDS), 0)

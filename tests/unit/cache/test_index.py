@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog.cache.directory import Directory
-from catalog.cache.index import Index
+from catalog.cache.index import Directory, Index
 
 Key = tuple[int, int]
 Model = dict[Key, tuple[int, int]]

@@ -13,25 +13,23 @@ import pytest
 from catalog.backfill.completing import Completed
 from catalog.backfill.storing import Storer, Tally
 from catalog.backfill.waiting import Completion, Trouble, Waiting
-from catalog.cache.courier import Courier
-from catalog.cache.places import Found, PlaceName, Places
-from catalog.cache.quarantine import Quarantine
-from catalog.cache.resolver import Resolver
+from catalog.cache.overlay import Overlay, OverlayEntry, PlaceName, Quarantine
+from catalog.cache.resolver import BackgroundWriter, Resolver
 from catalog.errors import CommitFailed, GaveUp, LoadInterrupted
 from catalog.files.footers import Footer
 from catalog.files.formats import Place
 from catalog.model import Segment
 from catalog.schema import Schema
-from tests.unit.test_places import snapshot
+from tests.unit.cache.test_overlay import snapshot
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 SCHEMA = Schema.of("a INT")
-FOUND = Found(SCHEMA, 3)
+FOUND = OverlayEntry(SCHEMA, 3)
 PATIENCE = 10.0
 
 
 class Ground:
-    """Places with a courier and a resolver over files and a table that a test describes."""
+    """Overlay with a writer and a resolver over files and a table that a test describes."""
 
     def __init__(self, most: int = 100, linger: float = 0.0) -> None:
         self.now = NOON
@@ -46,15 +44,19 @@ class Ground:
         self.before_read: Callable[[], None] = lambda: None
         self.storing = threading.Event()
         self.storing.set()
-        self.places = Places(most)
+        self.searched = 0
+        self.overlay = Overlay(most, self.at)
         storer = Storer(self.commit, lambda: self.now)
         quarantine = Quarantine(lambda: self.now)
-        self.courier = Courier(
-            self.places, storer, quarantine, 5, linger, pause=lambda failed: 0.01
+        self.writer = BackgroundWriter(
+            self.overlay, storer, quarantine, 5, linger, pause=lambda failed: 0.01
         )
         self.resolver = Resolver(
-            self.places, self.courier, quarantine, self.search, self.describe, lambda: self.now
+            self.overlay, self.writer, quarantine, self.search, self.describe, lambda: self.now
         )
+
+    def at(self, point: str) -> None:
+        self.searched += point == "overlay.backfilled"  # the last place of a search
 
     def search(self, names: Sequence[str]) -> list[Waiting]:
         there = [name for name in names if name in self.waiting]
@@ -88,9 +90,9 @@ def test_an_answer_is_pending_at_once_then_backfilled() -> None:
     ground = Ground()
     ground.storing.clear()
     assert ground.resolver.resolve(["orders/1"]) == {"orders/1": FOUND}
-    assert ground.places.find("orders/1") == (PlaceName.PENDING, FOUND)
+    assert ground.overlay.find("orders/1") == (PlaceName.PENDING, FOUND)
     ground.storing.set()
-    until(lambda: ground.places.find("orders/1") == (PlaceName.BACKFILLED, FOUND))
+    until(lambda: ground.overlay.find("orders/1") == (PlaceName.BACKFILLED, FOUND))
     assert ground.stored == [["orders/1"]]
 
 
@@ -111,7 +113,7 @@ def test_callers_that_wait_for_one_segment_share_one_reading() -> None:
     for thread in threads:
         thread.start()
     assert begun.wait(PATIENCE)
-    until(lambda: ground.resolver.figures.asked == 8)
+    until(lambda: ground.searched == 8)
     go.set()
     for thread in threads:
         thread.join()
@@ -122,7 +124,7 @@ def test_callers_that_wait_for_one_segment_share_one_reading() -> None:
 def test_what_is_on_its_way_is_not_read_again() -> None:
     ground = Ground()
     ground.resolver.resolve(["orders/1"])
-    ground.courier.flush(PATIENCE)
+    ground.writer.flush(PATIENCE)
     assert ground.resolver.resolve(["orders/1", "orders/2"]) == dict.fromkeys(
         ["orders/1", "orders/2"], FOUND
     )
@@ -151,8 +153,9 @@ def test_a_broken_file_is_read_again_only_after_a_pause_that_grows() -> None:
     ground.now = second.retry_at
     ground.broken.clear()
     assert ground.resolver.resolve(["orders/1"]) == {"orders/1": FOUND}
-    figures = ground.resolver.figures
-    assert (figures.resolved, figures.failed, ground.resolver.resting) == (1, 2, set())
+    counts = ground.resolver.counters.read()
+    assert (counts["resolved"], counts["resolver_failures"]) == (1, 2)
+    assert ground.resolver.resting == set()
 
 
 def test_the_failure_of_a_reading_is_shared_and_the_next_caller_tries_again() -> None:
@@ -191,7 +194,7 @@ def test_who_waits_is_not_interrupted_with_the_one_who_reads() -> None:
     assert begun.wait(PATIENCE)
     waiting = threading.Thread(target=ask)
     waiting.start()
-    until(lambda: ground.resolver.figures.asked == 2)
+    until(lambda: ground.searched == 2)
     go.set()
     for thread in (reading, waiting):
         thread.join()
@@ -204,9 +207,9 @@ def test_a_failed_commit_leaves_the_answer_pending_and_is_tried_again() -> None:
     ground = Ground()
     ground.fail = [GaveUp("busy"), GaveUp("busy")]
     ground.resolver.resolve(["orders/1"])
-    assert ground.courier.flush(PATIENCE) == 0
-    assert ground.places.find("orders/1") == (PlaceName.BACKFILLED, FOUND)
-    assert (ground.courier.failures, ground.courier.stored) == (2, 1)
+    assert ground.writer.flush(PATIENCE) == 0
+    assert ground.overlay.find("orders/1") == (PlaceName.BACKFILLED, FOUND)
+    assert ground.writer.counters.read() == {"store_failures": 2, "stored": 1}
 
 
 def test_what_can_never_be_stored_is_given_up_alone() -> None:
@@ -219,11 +222,11 @@ def test_what_can_never_be_stored_is_given_up_alone() -> None:
             raise CommitFailed("refused")
         return Completed(7, frozenset(names))
 
-    ground.courier._storer = Storer(commit, lambda: NOON)
+    ground.writer._storer = Storer(commit, lambda: NOON)
     names = [f"orders/{n}" for n in range(5)]
     ground.resolver.resolve(names)
-    assert ground.courier.flush(PATIENCE) == 0
-    placed = [ground.places.find(name) for name in names]
+    assert ground.writer.flush(PATIENCE) == 0
+    placed = [ground.overlay.find(name) for name in names]
     assert [None if p is None else p[0] for p in placed] == [
         PlaceName.BACKFILLED,
         PlaceName.BACKFILLED,
@@ -242,10 +245,10 @@ def test_poison_that_others_replaced_meanwhile_does_not_stay_pending() -> None:
             raise CommitFailed("refused")
         return Completed(7, frozenset())  # the row is another by now
 
-    ground.courier._storer = Storer(commit, lambda: NOON)
+    ground.writer._storer = Storer(commit, lambda: NOON)
     ground.resolver.resolve(["orders/1"])
-    assert ground.courier.flush(PATIENCE) == 0
-    assert ground.places.sizes()[PlaceName.PENDING] == 0
+    assert ground.writer.flush(PATIENCE) == 0
+    assert ground.overlay.sizes()[PlaceName.PENDING] == 0
 
 
 def test_what_an_operation_claims_stays_pending_and_is_stored_when_it_is_over() -> None:
@@ -253,19 +256,19 @@ def test_what_an_operation_claims_stays_pending_and_is_stored_when_it_is_over() 
     names = [f"orders/{n}" for n in range(9)]
     ground.claimed = set(names[:6])  # more than a batch, and the oldest
     ground.resolver.resolve(names)
-    assert ground.courier.flush(PATIENCE) == 6  # and does not wait for them
+    assert ground.writer.flush(PATIENCE) == 6  # and does not wait for them
     assert [name for each in ground.stored for name in each] == names[6:]
-    assert ground.places.find("orders/1") == (PlaceName.PENDING, FOUND)
-    assert ground.places.find("orders/7") == (PlaceName.BACKFILLED, FOUND)
+    assert ground.overlay.find("orders/1") == (PlaceName.PENDING, FOUND)
+    assert ground.overlay.find("orders/7") == (PlaceName.BACKFILLED, FOUND)
     tries = len(ground.stored)
     ground.resolver.resolve(["orders/9"])  # others do not wait either
     until(lambda: ground.stored[-1] == ["orders/9"])
     assert len(ground.stored) == tries + 1
     ground.claimed.clear()
-    ground.courier.polled()
-    until(lambda: ground.places.sizes()[PlaceName.PENDING] == 0)
+    ground.writer.polled()
+    until(lambda: ground.overlay.sizes()[PlaceName.PENDING] == 0)
     assert ground.reads.count("/1.parquet") == 1
-    assert ground.courier.failures == 0
+    assert "store_failures" not in ground.writer.counters.read()
 
 
 def test_a_claim_that_ends_while_it_is_met_is_not_believed() -> None:
@@ -273,19 +276,19 @@ def test_a_claim_that_ends_while_it_is_met_is_not_believed() -> None:
     ground.claimed = {"orders/1"}
     ground.storing.clear()
     ground.resolver.resolve(["orders/1"])
-    whole = ground.courier._storer
+    whole = ground.writer._storer
 
     class Slow(Storer):
         def store(self, completions: Sequence[Completion]) -> Tally:
             tally = whole.store(completions)
             if ground.claimed:
                 ground.claimed.clear()
-                ground.courier.polled()  # the operation is over, and a poll has seen it
+                ground.writer.polled()  # the operation is over, and a poll has seen it
             return tally
 
-    ground.courier._storer = Slow(ground.commit, lambda: NOON)
+    ground.writer._storer = Slow(ground.commit, lambda: NOON)
     ground.storing.set()
-    until(lambda: ground.places.find("orders/1") == (PlaceName.BACKFILLED, FOUND))
+    until(lambda: ground.overlay.find("orders/1") == (PlaceName.BACKFILLED, FOUND))
 
 
 def test_trouble_is_forgotten_with_its_segment_and_doubted_after_a_poll() -> None:
@@ -326,17 +329,17 @@ def test_an_interrupt_at_any_point_leaves_nobody_waiting() -> None:
         with pytest.raises(KeyboardInterrupt):
             ground.resolver.resolve(["orders/1"])
         setattr(ground.resolver, f"_{point}", whole)
-        assert ground.resolver._asking == {}
+        assert "orders/1" not in ground.resolver._flight
     assert ground.resolver.resolve(["orders/1"]) == {"orders/1": FOUND}
 
 
-def test_a_courier_that_was_stopped_can_be_started_again() -> None:
+def test_a_writer_that_was_stopped_can_be_started_again() -> None:
     ground = Ground()
-    assert ground.courier.stop(PATIENCE) == 0
+    assert ground.writer.stop(PATIENCE) == 0
     ground.resolver.resolve(["orders/1"])
-    assert ground.places.sizes()[PlaceName.PENDING] == 1
-    ground.courier.start()
-    assert ground.courier.flush(PATIENCE) == 0
+    assert ground.overlay.sizes()[PlaceName.PENDING] == 1
+    ground.writer.start()
+    assert ground.writer.flush(PATIENCE) == 0
     assert ground.stored == [["orders/1"]]
 
 
@@ -352,7 +355,7 @@ def test_a_thread_that_cannot_start_is_an_error_and_the_next_one_may(
         patched.setattr(threading.Thread, "start", fail)
         with pytest.raises(RuntimeError, match="can't start"):
             ground.resolver.resolve(["orders/1"])
-    assert ground.courier.flush(PATIENCE) == 0
+    assert ground.writer.flush(PATIENCE) == 0
     assert ground.stored == [["orders/1"]]
 
 
@@ -360,7 +363,7 @@ def test_batches_are_bounded_and_oldest_first() -> None:
     ground = Ground(linger=5.0)
     for n in range(8):
         ground.resolver.resolve([f"orders/{n}"])
-    assert ground.courier.flush(PATIENCE) == 0  # does not wait for more to come
+    assert ground.writer.flush(PATIENCE) == 0  # does not wait for more to come
     assert ground.stored == [[f"orders/{n}" for n in range(5)], [f"orders/{n}" for n in (5, 6, 7)]]
 
 
@@ -369,8 +372,8 @@ def test_an_answer_without_room_is_given_but_not_kept() -> None:
     ground.storing.clear()
     names = ["orders/1", "orders/2", "orders/3"]
     assert ground.resolver.resolve(names) == dict.fromkeys(names, FOUND)
-    assert ground.places.sizes()[PlaceName.PENDING] == 2
-    assert ground.resolver.figures.refused == 1
+    assert ground.overlay.sizes()[PlaceName.PENDING] == 2
+    assert ground.resolver.counters.read()["resolver_refused"] == 1
     ground.storing.set()
 
 
@@ -378,9 +381,9 @@ def test_stopping_says_what_is_left_and_stores_no_more() -> None:
     ground = Ground()
     ground.storing.clear()
     ground.resolver.resolve(["orders/1"])
-    assert ground.courier.stop(0.05) == 1
+    assert ground.writer.stop(0.05) == 1
     ground.storing.set()
-    until(lambda: ground.courier._thread is None)
+    until(lambda: ground.writer._thread is None)
     ground.resolver.resolve(["orders/2"])
-    assert ground.courier.flush(0.05) == 1
+    assert ground.writer.flush(0.05) == 1
     assert ground.stored == [["orders/1"]]  # what had begun is finished

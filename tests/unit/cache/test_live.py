@@ -1,4 +1,4 @@
-"""A cache over a table that moves on, with a real resolver and courier, and no session."""
+"""A cache over a table that moves on, with a real resolver and writer, and no session."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 from catalog.backfill.completing import Completed
 from catalog.backfill.storing import Storer
 from catalog.backfill.waiting import Completion
-from catalog.cache.live import Beside, LiveCache
+from catalog.cache.live import LiveCache
 from catalog.cache.snapshot import Snapshot
 from catalog.delta.store import TableHead
 from catalog.errors import CommitFailed, Unreadable
-from tests.unit.test_places import snapshot
-from tests.unit.test_resolver import FOUND, Ground
+from tests.unit.cache.test_overlay import snapshot
+from tests.unit.cache.test_resolver import FOUND, Ground
 
 
 class Loader:
@@ -46,8 +46,9 @@ class Loader:
 def live(ground: Ground, rows: dict[str, str | None]) -> tuple[LiveCache, Loader]:
     """A loaded cache over these segments, each with its fingerprint or none."""
     loader: Any = Loader(rows)
-    beside = Beside(ground.places, resolver=ground.resolver, courier=ground.courier)
-    cache = LiveCache(loader, loader, beside)
+    cache = LiveCache(
+        loader, loader, ground.overlay, resolver=ground.resolver, writer=ground.writer
+    )
     cache.reload()
     return cache, loader
 
@@ -92,7 +93,7 @@ def test_a_segment_in_quarantine_counts_once_and_only_until_its_pause_is_over() 
         loader.change(loader.rows)
         return Completed(loader.version, frozenset({only.segment.id}))
 
-    ground.courier._storer = Storer(commit, lambda: ground.now)
+    ground.writer._storer = Storer(commit, lambda: ground.now)
     assert cache.schema_of("orders/1") == FOUND.schema
     assert cache.flush() == 0
     assert cache.metrics().quarantined == 1

@@ -18,27 +18,24 @@ from catalog.backfill.completing import Completed
 from catalog.backfill.storing import Storer
 from catalog.backfill.waiting import Completion, Waiting
 from catalog.cache.cache import Cache, Poll
-from catalog.cache.courier import Courier
 from catalog.cache.fold import build
 from catalog.cache.keys import key_of, keys_of
-from catalog.cache.live import Beside, LiveCache
-from catalog.cache.overlay import laid_over
-from catalog.cache.places import Backfilled, Found, PlaceName, Places
-from catalog.cache.quarantine import Quarantine
-from catalog.cache.resolver import Resolver
-from catalog.cache.snapshot import Position, Snapshot
+from catalog.cache.live import LiveCache
+from catalog.cache.overlay import Backfilled, Overlay, OverlayEntry, PlaceName, Quarantine
+from catalog.cache.resolver import BackgroundWriter, Resolver
+from catalog.cache.snapshot import Position, Snapshot, overlaid
 from catalog.delta.store import TableHead
 from catalog.errors import GaveUp
 from catalog.files.footers import Footer
 from catalog.files.formats import Place
 from catalog.model import Segment
-from catalog.realtime.announcement import Announced
+from catalog.realtime.board import Announced
 from catalog.schema import Schema
 from tests.unit.schedule import Schedule
 
 IDS = ("orders/1", "orders/2", "clicks/1")
 SCHEMA = Schema.of("a INT")
-INSIDE = ("places.stored", "places.polled")
+INSIDE = ("overlay.stored", "overlay.polled")
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 MISSED, LEFT = "was missed on its way", "something is left at rest"
 
@@ -71,93 +68,93 @@ def completion(segment_id: str, seen: str = "c1") -> Completion:
     return Completion(Segment(segment_id, SCHEMA, 1, location=f"/{segment_id}"), before)
 
 
-def found(rows: int | None = 1) -> Found:
-    return Found(SCHEMA, rows)
+def found(rows: int | None = 1) -> OverlayEntry:
+    return OverlayEntry(SCHEMA, rows)
 
 
 # --- one step at a time --------------------------------------------------------------------------
 
 
 def test_an_entry_is_found_in_each_place_on_its_way() -> None:
-    places = Places(10)
-    assert places.find("orders/1") is None
-    places.found([completion("orders/1")], since=5.0)
-    assert places.find("orders/1") == (PlaceName.PENDING, found())
-    assert places.oldest_pending() == 5.0
-    places.settled(places.next_pending(10), version=7)
-    assert places.find("orders/1") == (PlaceName.BACKFILLED, found())
-    places.polled(snapshot(6, {"orders/1": None}), {})
-    assert places.find("orders/1") == (PlaceName.BACKFILLED, found())
-    places.polled(snapshot(7, {"orders/1": SCHEMA.fingerprint}), {})
-    assert places.find("orders/1") is None
+    overlay = Overlay(10)
+    assert overlay.find("orders/1") is None
+    overlay.found([completion("orders/1")], since=5.0)
+    assert overlay.find("orders/1") == (PlaceName.PENDING, found())
+    assert overlay.oldest_pending() == 5.0
+    overlay.settled(overlay.next_pending(10), version=7)
+    assert overlay.find("orders/1") == (PlaceName.BACKFILLED, found())
+    overlay.polled(snapshot(6, {"orders/1": None}), {})
+    assert overlay.find("orders/1") == (PlaceName.BACKFILLED, found())
+    overlay.polled(snapshot(7, {"orders/1": SCHEMA.fingerprint}), {})
+    assert overlay.find("orders/1") is None
 
 
 def test_only_what_a_poll_has_reached_leaves_backfilled() -> None:
-    places = Places(10)
-    places.found([completion("orders/1"), completion("orders/2")], 0.0)
-    first, second = places.next_pending(10)
-    places.settled([first], version=3)
-    places.settled([second], version=4)
-    places.polled(snapshot(3, {"orders/1": SCHEMA.fingerprint, "orders/2": None}), {})
-    assert places.find("orders/1") is None
-    assert places.find("orders/2") == (PlaceName.BACKFILLED, found())
+    overlay = Overlay(10)
+    overlay.found([completion("orders/1"), completion("orders/2")], 0.0)
+    first, second = overlay.next_pending(10)
+    overlay.settled([first], version=3)
+    overlay.settled([second], version=4)
+    overlay.polled(snapshot(3, {"orders/1": SCHEMA.fingerprint, "orders/2": None}), {})
+    assert overlay.find("orders/1") is None
+    assert overlay.find("orders/2") == (PlaceName.BACKFILLED, found())
 
 
 def test_a_segment_that_is_gone_leaves_every_place() -> None:
-    places = Places(10)
-    places.polled(snapshot(1, dict.fromkeys(IDS)), {"clicks/1": found()})
-    places.found([completion("orders/1"), completion("orders/2")], 0.0)
-    places.settled(places.next_pending(1), version=2)
-    places.polled(snapshot(3, {}), {"clicks/1": found()})
-    assert [places.find(name) for name in IDS] == [None, None, None]
+    overlay = Overlay(10)
+    overlay.polled(snapshot(1, dict.fromkeys(IDS)), {"clicks/1": found()})
+    overlay.found([completion("orders/1"), completion("orders/2")], 0.0)
+    overlay.settled(overlay.next_pending(1), version=2)
+    overlay.polled(snapshot(3, {}), {"clicks/1": found()})
+    assert [overlay.find(name) for name in IDS] == [None, None, None]
 
 
 def test_what_somebody_else_published_leaves_pending() -> None:
-    places = Places(10)
-    places.found([completion("orders/1")], 0.0)
-    places.polled(snapshot(2, {"orders/1": SCHEMA.fingerprint}), {})
-    assert places.sizes()[PlaceName.PENDING] == 0
+    overlay = Overlay(10)
+    overlay.found([completion("orders/1")], 0.0)
+    overlay.polled(snapshot(2, {"orders/1": SCHEMA.fingerprint}), {})
+    assert overlay.sizes()[PlaceName.PENDING] == 0
 
 
 def test_an_entry_that_was_found_anew_is_not_moved_for_the_old_one() -> None:
-    places = Places(10)
-    places.found([completion("orders/1", "c1")], 0.0)
-    (old,) = places.next_pending(1)
-    places.found([completion("orders/1", "c2")], 0.0)
-    places.settled([old], version=2)
-    places.gave_up([old])
-    assert places.find("orders/1") == (PlaceName.PENDING, found())
+    overlay = Overlay(10)
+    overlay.found([completion("orders/1", "c1")], 0.0)
+    (old,) = overlay.next_pending(1)
+    overlay.found([completion("orders/1", "c2")], 0.0)
+    overlay.settled([old], version=2)
+    overlay.gave_up([old])
+    assert overlay.find("orders/1") == (PlaceName.PENDING, found())
 
 
 def test_pending_is_bounded_and_says_how_much_it_refused() -> None:
-    places = Places(2)
-    assert places.found([completion(name) for name in IDS], 0.0) == 1
-    assert places.sizes()[PlaceName.PENDING] == 2
+    overlay = Overlay(2)
+    assert overlay.found([completion(name) for name in IDS], 0.0) == 1
+    assert overlay.sizes()[PlaceName.PENDING] == 2
 
 
 def test_another_table_at_the_same_place_empties_the_places() -> None:
-    places = Places(10)
-    places.polled(snapshot(5, {"orders/1": None}), {})
-    places.found([completion("orders/1"), completion("orders/2")], 0.0)
-    places.settled(places.next_pending(1), version=9)
-    places.polled(snapshot(1, {"orders/1": None, "orders/2": None}, table_id="other"), {})
-    assert (places.find("orders/1"), places.find("orders/2")) == (None, None)
+    overlay = Overlay(10)
+    overlay.polled(snapshot(5, {"orders/1": None}), {})
+    overlay.found([completion("orders/1"), completion("orders/2")], 0.0)
+    overlay.settled(overlay.next_pending(1), version=9)
+    overlay.polled(snapshot(1, {"orders/1": None, "orders/2": None}, table_id="other"), {})
+    assert (overlay.find("orders/1"), overlay.find("orders/2")) == (None, None)
 
 
 def test_what_was_published_is_realtime_again_only_if_it_is_announced_anew() -> None:
-    places = Places(10)
+    overlay = Overlay(10)
     announced = {"orders/1": found(5)}
-    places.polled(snapshot(1, {}), announced)
-    assert places.find("orders/1") == (PlaceName.REALTIME, found(5))
-    places.polled(snapshot(2, {"orders/1": None}), announced)
-    assert places.find("orders/1") == (PlaceName.REALTIME, found(5))  # its schema is not published
-    places.polled(snapshot(3, {"orders/1": SCHEMA.fingerprint}), announced)
-    assert places.find("orders/1") is None
-    places.polled(snapshot(4, {}), announced)  # dropped, and its writer is slow to notice
-    assert places.find("orders/1") is None
-    places.polled(snapshot(5, {}), {})
-    places.polled(snapshot(6, {}), announced)  # announced anew
-    assert places.find("orders/1") == (PlaceName.REALTIME, found(5))
+    overlay.polled(snapshot(1, {}), announced)
+    assert overlay.find("orders/1") == (PlaceName.REALTIME, found(5))
+    overlay.polled(snapshot(2, {"orders/1": None}), announced)
+    assert overlay.find("orders/1") == (PlaceName.REALTIME, found(5))  # its schema is not published
+    overlay.polled(snapshot(3, {"orders/1": SCHEMA.fingerprint}), announced)
+    assert overlay.find("orders/1") is None
+    overlay.polled(snapshot(4, {}), announced)  # dropped, and its writer is slow to notice
+    assert overlay.find("orders/1") is None
+    overlay.polled(snapshot(5, {}), {})
+    overlay.polled(snapshot(6, {}), announced)  # announced anew
+    assert overlay.find("orders/1") == (PlaceName.REALTIME, found(5))
 
 
 # --- any order of steps --------------------------------------------------------------------------
@@ -167,9 +164,9 @@ def test_what_was_published_is_realtime_again_only_if_it_is_announced_anew() -> 
 class Parts:
     """What a world is made of: the real parts, or one of them with a rule left out."""
 
-    places: type[Places] = Places
+    overlay: type[Overlay] = Overlay
     cache: type[LiveCache] = LiveCache
-    courier: type[Courier] = Courier
+    writer: type[BackgroundWriter] = BackgroundWriter
 
     @property
     def wrong(self) -> str:
@@ -183,10 +180,10 @@ REAL = Parts()
 
 class World:
     """A table and a writer's announcements as models of what they do, and a real cache over both,
-    with a real resolver and courier.
+    with a real resolver and writer.
 
     Every change is a step of its own. The world is the loader and the follower of the cache, and
-    what the resolver and the courier ask.
+    what the resolver and the writer ask.
     """
 
     datasources = None
@@ -195,7 +192,7 @@ class World:
     def __init__(self, schedule: Schedule, parts: Parts = REAL) -> None:
         self.schedule = schedule
         self.chance = schedule.chance
-        self.places = parts.places(100, lambda point: schedule.point(point in INSIDE))
+        self.overlay = parts.overlay(100, lambda point: schedule.point(point in INSIDE))
         self.version = 0
         self.ids = itertools.count()
         # id -> (fingerprint, commit id of the row)
@@ -210,15 +207,15 @@ class World:
         world: Any = self
         self.store = self
         quarantine = Quarantine(lambda: NOON)
-        self.courier = parts.courier(
-            self.places, Storer(self.stored, lambda: NOON), quarantine, batch=2
+        self.writer = parts.writer(
+            self.overlay, Storer(self.stored, lambda: NOON), quarantine, batch=2
         )
-        self.courier.stop(0.0)  # its thread is not wanted: its steps are those of an actor here
+        self.writer.stop(0.0)  # its thread is not wanted: its steps are those of an actor here
         self.resolver = Resolver(
-            self.places, self.courier, quarantine, self.search, self.describe, lambda: NOON
+            self.overlay, self.writer, quarantine, self.search, self.describe, lambda: NOON
         )
         # Readers do not resolve, so that who asks never waits for another.
-        self.cache = parts.cache(world, world, Beside(self.places, world, courier=self.courier))
+        self.cache = parts.cache(world, world, self.overlay, follower=world, writer=self.writer)
         self.cache.reload()
 
     # --- what the cache reads ---------------------------------------------------------------------
@@ -310,9 +307,9 @@ class World:
         return [Footer(SCHEMA, 1, 1)] * len(places)
 
     def commit(self) -> None:
-        """One step of the courier, whose commit may get lost."""
+        """One step of the writer, whose commit may get lost."""
         with contextlib.suppress(GaveUp):
-            self.courier._store()
+            self.writer._store()
 
     def stored(self, completions: Sequence[Completion]) -> Completed:
         """A commit, whose answer may get lost, before or after it happened."""
@@ -344,11 +341,11 @@ class World:
 
     def read(self) -> None:
         """Asks once; who was known when it began and was not taken away is found."""
-        moving = [*self.places._pending, *self.places._backfilled]
+        moving = [*self.overlay._pending, *self.overlay._backfilled]
         name = self.chance.choice(moving or IDS)
         noticed = self.noticed
         # Without a stop on the way, which would let others go on.
-        places = (self.places._realtime, self.places._pending, self.places._backfilled)
+        places = (self.overlay._realtime, self.overlay._pending, self.overlay._backfilled)
         known = any(name in place for place in places) or self.cache.snapshot.knows(name)
         how = self.chance.choice(["place", "lookup", "lookup_keys"])
         if how == "place":
@@ -363,7 +360,7 @@ class World:
 
 
 def play(seed: int, parts: Parts = REAL) -> None:
-    """One schedule: changes, resolvers, a courier and polls, and two readers beside them."""
+    """One schedule: changes, resolvers, a writer and polls, and two readers beside them."""
     schedule = Schedule(seed)
     world = World(schedule, parts)
 
@@ -388,12 +385,12 @@ def play(seed: int, parts: Parts = REAL) -> None:
     world.claims.clear()
     world.version += 1
     world.poll()
-    while pending := world.places.sizes()[PlaceName.PENDING]:
+    while pending := world.overlay.sizes()[PlaceName.PENDING]:
         world.commit()
-        assert world.places.sizes()[PlaceName.PENDING] < pending, LEFT
+        assert world.overlay.sizes()[PlaceName.PENDING] < pending, LEFT
     world.announced.clear()
     world.poll()
-    assert world.places.sizes() == dict.fromkeys(list(PlaceName)[:-1], 0), LEFT
+    assert world.overlay.sizes() == dict.fromkeys(list(PlaceName)[:-1], 0), LEFT
     for name, (fingerprint, _) in world.rows.items():
         assert world.cache.snapshot.knows(name) == (fingerprint is not None)
 
@@ -437,60 +434,60 @@ def test_announcements_are_read_before_the_table_and_forgotten_after_it() -> Non
     assert world.cache.place("clicks/1") is PlaceName.REALTIME
 
 
-class DeletesFirst(Places):
+class DeletesFirst(Overlay):
     """Takes an entry out of the last place before it puts it into the next."""
 
     def settled(self, completions: Iterable[Completion], version: int) -> None:
         with self._moving:
             for each in completions:
                 entry = self._pending.pop(each.segment.id, None)
-                self._at("places.stored")
+                self._at("overlay.stored")
                 if entry is not None:
-                    self._backfilled[each.segment.id] = Backfilled(entry.found, version)
+                    self._backfilled[each.segment.id] = Backfilled(entry.entry, version)
 
 
-class ForgetsAll(Places):
+class ForgetsAll(Overlay):
     """Takes a poll to have brought all that was stored, also what was stored after it began."""
 
-    def polled(self, snapshot: Snapshot, announced: Mapping[str, Found]) -> None:
+    def polled(self, snapshot: Snapshot, announced: Mapping[str, OverlayEntry]) -> None:
         with self._moving:
             self._backfilled.clear()
             super().polled(snapshot, announced)
 
 
-class AsksBackwards(Places):
+class AsksBackwards(Overlay):
     """Goes through the places against the direction of travel."""
 
-    def find(self, segment_id: str) -> tuple[PlaceName, Found] | None:
+    def find(self, segment_id: str) -> tuple[PlaceName, OverlayEntry] | None:
         backfilled = self._backfilled.get(segment_id)
-        self._at("places.backfilled")
+        self._at("overlay.backfilled")
         pending = self._pending.get(segment_id)
         if backfilled is not None:
-            return PlaceName.BACKFILLED, backfilled.found
+            return PlaceName.BACKFILLED, backfilled.entry
         if pending is not None:
-            return PlaceName.PENDING, pending.found
+            return PlaceName.PENDING, pending.entry
         realtime = self._realtime.get(segment_id)
         return None if realtime is None else (PlaceName.REALTIME, realtime)
 
 
-class KeepsWhatArrived(Places):
+class KeepsWhatArrived(Overlay):
     """Leaves in backfilled what a poll has brought."""
 
-    def polled(self, snapshot: Snapshot, announced: Mapping[str, Found]) -> None:
+    def polled(self, snapshot: Snapshot, announced: Mapping[str, OverlayEntry]) -> None:
         with self._moving:
             kept = dict(self._backfilled)
             super().polled(snapshot, announced)
             self._backfilled.update(kept)
 
 
-class CopiesBackwards(Places):
+class CopiesBackwards(Overlay):
     """Copies the places against the direction of travel."""
 
-    def everything(self) -> dict[str, Found]:
-        backfilled = {name: each.found for name, each in self._backfilled.copy().items()}
-        self._at("places.backfilled")
-        pending = {name: each.found for name, each in self._pending.copy().items()}
-        self._at("places.pending")
+    def everything(self) -> dict[str, OverlayEntry]:
+        backfilled = {name: each.entry for name, each in self._backfilled.copy().items()}
+        self._at("overlay.backfilled")
+        pending = {name: each.entry for name, each in self._pending.copy().items()}
+        self._at("overlay.pending")
         return {**backfilled, **pending, **self._realtime}
 
 
@@ -500,11 +497,11 @@ class ForgetsBeforeItKnows(LiveCache):
     def poll(self) -> Poll:
         with self._settling:
             announced = self._announced()
-            self._places.polled(self._loader.load(), announced)
-            self._places._at("between")
+            self._overlay.polled(self._loader.load(), announced)
+            self._overlay._at("between")
             poll = Cache.poll(self)
-        assert self._courier is not None
-        self._courier.polled()
+        assert self._writer is not None
+        self._writer.polled()
         return poll
 
 
@@ -513,8 +510,8 @@ class LooksAtTheSnapshotFirst(LiveCache):
 
     def place(self, segment_id: str) -> PlaceName | None:
         known = self.snapshot.knows(segment_id)
-        self._places._at("between")
-        placed = self._places.find(segment_id)
+        self._overlay._at("between")
+        placed = self._overlay.find(segment_id)
         if placed is not None:
             return placed[0]
         return PlaceName.PUBLISHED if known else None
@@ -525,15 +522,15 @@ class LooksUpInTheSnapshotFirst(LiveCache):
 
     def lookup_keys(self, k1: Any, k2: Any) -> pa.Table:
         answers = self.snapshot.lookup_keys(k1, k2)
-        return laid_over(answers, k1, k2, self._places.everything())
+        return overlaid(answers, k1, k2, self._overlay.everything())
 
 
-class SettlesClaims(Courier):
+class SettlesClaims(BackgroundWriter):
     """Takes what an operation claims for settled."""
 
     def _store(self) -> None:
-        batch = self._places.next_pending(self._batch)
-        self._places.settled(batch, self._storer.store(batch).version)
+        batch = self._overlay.next_pending(self._batch)
+        self._overlay.settled(batch, self._storer.store(batch).version)
 
 
 @pytest.mark.parametrize(
@@ -547,7 +544,7 @@ class SettlesClaims(Courier):
         (Parts(cache=ForgetsBeforeItKnows), MISSED, 260),
         (Parts(cache=LooksAtTheSnapshotFirst), MISSED, 0),
         (Parts(cache=LooksUpInTheSnapshotFirst), MISSED, 135),
-        (Parts(courier=SettlesClaims), MISSED, 50),
+        (Parts(writer=SettlesClaims), MISSED, 50),
     ],
     ids=lambda made: made.wrong if isinstance(made, Parts) else "",
 )

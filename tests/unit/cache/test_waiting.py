@@ -14,16 +14,13 @@ import pyarrow as pa
 import pytest
 
 from catalog import environment as waiting
-from catalog.cache.broadcast import Handle
-from catalog.cache.cache import Cache
-from catalog.cache.expectation import Mismatches, MismatchFigures
+from catalog.cache.answers import APART, TRIES, Handle
+from catalog.cache.cache import Cache, Caches
 from catalog.cache.fold import build
-from catalog.cache.following import APART, TRIES
-from catalog.cache.holders import Caches
 from catalog.cache.keys import keys_of
-from catalog.cache.live import Beside, LiveCache
-from catalog.cache.metrics import CacheMetrics
-from catalog.cache.places import Places
+from catalog.cache.live import LiveCache
+from catalog.cache.metrics import CacheCounters, CacheMetrics
+from catalog.cache.overlay import Overlay
 from catalog.cache.snapshot import Position, Snapshot
 from catalog.delta.store import TableHead
 from catalog.errors import (
@@ -36,10 +33,10 @@ from catalog.errors import (
     SchemaVersionMismatch,
     Unreadable,
 )
-from catalog.realtime.announcement import Announced
-from catalog.realtime.follower import Counters
+from catalog.realtime.board import Announced
+from catalog.realtime.follower import FollowerFigures
 from catalog.schema import Schema
-from tests.unit.test_resolver import Ground
+from tests.unit.cache.test_resolver import Ground
 from tests.unit.test_waiting import Clock
 
 OLD, NEW, OTHER = map(Schema.of, ("a INT", "a BIGINT", "b STRING"))
@@ -52,7 +49,7 @@ class Table:
 
     datasources = None
     living = 0
-    counters = Counters()
+    figures = FollowerFigures()
 
     def __init__(self, clock: Clock | None = None) -> None:
         self.clock = clock or Clock()
@@ -76,8 +73,8 @@ class Table:
 
     def live(self, **parts: Any) -> LiveCache:
         it: Any = self
-        beside = Beside(**{"places": Places(10), "follower": it, **parts})
-        return self.loaded(LiveCache(it, it, beside, self.pause))
+        given = {"overlay": Overlay(10), "follower": it, "pause": self.pause, **parts}
+        return self.loaded(LiveCache(it, it, **given))
 
     def loaded(self, cache: Any, load: bool = True) -> Any:
         if load:
@@ -539,9 +536,9 @@ def test_found_and_version_of_a_mismatch_are_of_one_snapshot_while_polls_go_on(
 
 
 def test_counts_from_many_threads_are_all_there(switching: None) -> None:
-    counted = Mismatches()
-    together(4, lambda: [counted.count(met=1, retries=2, remained=3) for _ in range(3000)])
-    assert counted.figures == MismatchFigures(12_000, 24_000, 36_000)
+    counters = CacheCounters()
+    together(4, lambda: [counters.add(misses=1, mismatches=2) for _ in range(3000)])
+    assert counters.read() == {"misses": 12_000, "mismatches": 24_000}
 
 
 # --- beside the snapshot -------------------------------------------------------------------------
@@ -564,7 +561,7 @@ def test_what_the_data_says_is_as_good_as_what_is_published(table: Table) -> Non
     ground = Ground()
     ground.storing.clear()  # it stays pending
     table.publish(schema=None)
-    cache = table.live(places=ground.places, resolver=ground.resolver, courier=ground.courier)
+    cache = table.live(overlay=ground.overlay, resolver=ground.resolver, writer=ground.writer)
     assert cache.schema_of("orders/1", expect=OLD) == OLD
     assert (table.polls, len(ground.reads)) == (0, 1)
     with pytest.raises(SchemaVersionMismatch) as caught:
@@ -581,8 +578,8 @@ def test_data_that_does_not_say_its_schema_is_a_mismatch_with_the_reason(table: 
     ground = Ground()
     ground.broken = {"/1.parquet": "it is empty"}
     table.publish(schema=None)
-    cache = table.live(places=ground.places, resolver=ground.resolver, courier=ground.courier)
-    with pytest.raises(SchemaVersionMismatch, match="its data does not say it: it is") as caught:
+    cache = table.live(overlay=ground.overlay, resolver=ground.resolver, writer=ground.writer)
+    with pytest.raises(SchemaVersionMismatch, match="no readable one: it is") as caught:
         cache.schema_of("orders/1", expect=OLD)
     assert isinstance(caught.value.__cause__, Unreadable)
     assert (caught.value.values["found"], len(ground.reads)) == (None, 1)
