@@ -21,21 +21,19 @@ from catalog.backfill.report import BackfillReport
 from catalog.backfill.search import Search
 from catalog.backfill.waiting import Completion
 from catalog.backups.api import BackupsApi
-from catalog.backups.files import BackupFiles
-from catalog.backups.restore import Ground, Restore, RestoreReport
+from catalog.backups.backup import BackupFiles
+from catalog.backups.restore import Restore, RestoreReport, RestoreTarget
 from catalog.cache.api import board_of, open_cache
-from catalog.cache.cache import Cache
-from catalog.cache.holders import Caches
+from catalog.cache.cache import Cache, Caches
 from catalog.commit.committer import Committer, OperationCounters
 from catalog.config import Settings, user
 from catalog.context import Call, CallOptions, Context
 from catalog.contracts.api import ContractsApi
 from catalog.contracts.reading import KnownTerms
-from catalog.delta import opening
+from catalog.delta import tables
 from catalog.delta.audit_log import AuditLog
 from catalog.delta.layout import LAYOUT, Layout
-from catalog.delta.location import Location
-from catalog.delta.lock import TableLock
+from catalog.delta.location import Location, TableLock, absolute
 from catalog.delta.queue import CommitQueue
 from catalog.delta.runs import RunLog
 from catalog.delta.session import own_session, release, tune, tuning
@@ -69,7 +67,7 @@ from catalog.progress import silent
 from catalog.read.api import SchemaReader
 from catalog.read.datasource_schema import DatasourceSchema
 from catalog.read.selection import Where
-from catalog.realtime.stream import StreamAnnouncer
+from catalog.realtime.announcer import StreamAnnouncer
 from catalog.retention.api import RetentionApi
 from catalog.schema import Schema
 from catalog.segments.batch import batch_of
@@ -78,13 +76,13 @@ from catalog.segments.frame import FramePublisher
 from catalog.segments.group import Publisher, PublishRequest
 from catalog.segments.staging import Staging
 from catalog.settings.api import EffectiveSettings, SettingsApi
-from catalog.settings.known import default_of
+from catalog.settings.model import default_of
 from catalog.sql import audit_views, functions, views
 from catalog.sql.api import InspectApi
 from catalog.sql.stats import Stats, stats_of
 from catalog.tasks.api import TasksApi
 from catalog.tasks.runner import Runner
-from catalog.tasks.table import TaskTable
+from catalog.tasks.store import TaskTable
 from catalog.verify import Verifier, VerifyReport
 from catalog.words import chosen
 
@@ -229,8 +227,8 @@ class Catalog:
         settings = settings or Settings()
         environment = environment or Environment()
         own = own_session(spark)
-        place = opening.absolute(own, Location.parse(location))
-        opened = opening.find(own, place, layout)
+        place = absolute(own, Location.parse(location))
+        opened = tables.find(own, place, layout)
         created = False
         if opened is None:
             if read_only or not create:
@@ -238,7 +236,7 @@ class Catalog:
                     f"There is no catalog at {place}, and it is not to be created here.",
                     location=str(place),
                 )
-            opened = opening.create(
+            opened = tables.create(
                 own,
                 place,
                 layout,
@@ -322,22 +320,24 @@ class Catalog:
         session, tuned = own_session(spark), tuning(spark)
         tune(session, tuned.large)
         try:
-            ground = Ground(
+            target = RestoreTarget(
                 session=session,
-                location=opening.absolute(session, Location.parse(location)),
+                location=absolute(session, Location.parse(location)),
                 layout=layout,
                 locked=settings.file_lock,
-                caller=Caller(
-                    check_actor("actor", user() if actor is None else actor),
-                    check_actor("reason", options.get("reason", "")),
-                    check_actor("run_id", run_id),
+                call=Call(
+                    Caller(
+                        check_actor("actor", user() if actor is None else actor),
+                        check_actor("reason", options.get("reason", "")),
+                        check_actor("run_id", run_id),
+                    ),
+                    Deadline(default_of("deadline") if waits is None else waits),
+                    options.get("progress", silent),
                 ),
-                deadline=Deadline(default_of("deadline") if waits is None else waits),
                 environment=environment or Environment(),
                 tuning=tuned,
-                progress=options.get("progress", silent),
             )
-            return Restore(BackupFiles(session, os.fspath(path)), ground).restore(segment_buckets)
+            return Restore(BackupFiles(session, os.fspath(path)), target).restore(segment_buckets)
         finally:
             release(session)
 
@@ -382,7 +382,7 @@ class Catalog:
         A restore makes another table, whose versions begin anew.
         """
         try:
-            found = opening.find(self._context.store.session, self.location, LAYOUT)
+            found = tables.find(self._context.store.session, self.location, LAYOUT)
         except RestoreUnfinished:
             return None
         return None if found is None else found.detail.table_id
@@ -391,7 +391,7 @@ class Catalog:
         """Brings a table with an older layout up to the one that this release writes."""
         context = self._context
         session, layout = context.store.session, context.layout
-        present = opening.present_columns(session, self.location)
+        present = tables.present_columns(session, self.location)
         found = context.opened.layout_found
         statements = layout.upgrade_statements(context.store.relation, found, present)
         report = UpgradeReport(found, layout.number, tuple(statements), dry_run)
@@ -409,7 +409,7 @@ class Catalog:
         context.alone(call, run)
         if self.location.path is None:
             self._create_persistent_views()
-        opened = opening.find(session, self.location, layout)
+        opened = tables.find(session, self.location, layout)
         assert opened is not None
         context.opened = opened
         return report

@@ -1,10 +1,10 @@
-"""The `runs` table: what jobs did, one row for each run, beside the catalog and not part of it."""
+"""The `runs` table: one row for each run of a job and for each task, and the view of tasks."""
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pyspark.errors import PySparkException
 
-from catalog.delta.failures import Failure, classify, first_line
-from catalog.delta.layout import ColumnSpec, properties_sql
-from catalog.delta.side_table import Beside, columns_sql, ddl
+from catalog.delta.failures import Failure, classify, first_line, mark
+from catalog.delta.layout import ColumnSpec, View, columns_sql, ddl, properties_sql
+from catalog.delta.location import Location
+from catalog.delta.side_table import SideTable
 from catalog.delta.statements import Statement
-from catalog.delta.task_view import create_tasks_view
 from catalog.environment import Deadline
 from catalog.model import Caller
-from catalog.schema.names import literal
+from catalog.schema.names import identifier, literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -74,9 +74,109 @@ _VALUES = ", ".join(f"s.{column.name}" for column in COLUMNS)
 _SET = ", ".join(f"{column.name} = s.{column.name}" for column in COLUMNS)
 _SERIALIZABLE = {"delta.isolationLevel": "Serializable"}
 
+# --- tasks ----------------------------------------------------------------------------------------
+
+# Why a write of a task is refused; the key is the id of the task that conflicts.
+SAME, BUSY, SEEN = "same", "busy", "seen"
+_UNFINISHED = "t.attempt IS NOT NULL AND t.status IN ('queued', 'running')"
+# The table has no partitions, so any concurrent commit makes the statement start again: a row that
+# the checks do not meet is not there. They are in ON because that is what Delta guards.
+_TASK_CHECKS = (
+    f"CASE WHEN t.run_id <> s.run_id AND s.status = 'running' AND {_UNFINISHED} "
+    f"AND t.job = s.job AND t.arguments = s.arguments THEN {mark(repr(SAME), 't.run_id')} "
+    f"WHEN t.run_id <> s.run_id AND s.status = 'running' AND t.exclusive_key = s.exclusive_key "
+    f"AND t.status = 'running' AND t.lease_until > s.seen_at THEN {mark(repr(BUSY), 't.run_id')} "
+    "WHEN t.run_id <> s.run_id THEN false "
+    "WHEN t.run_id = s.run_id "
+    "AND NOT (t.attempt <=> s.seen_attempt AND t.stamp <=> s.seen_stamp) "
+    f"THEN {mark(repr(SEEN), 't.run_id')} ELSE t.run_id = s.run_id END"
+)
+
+
+def change_task(relation: str, id: str, new: bool) -> Callable[[str], str]:
+    """The MERGE that inserts a task, or updates it as it was read, unless another conflicts."""
+    names = [column.name for column in ALL_COLUMNS]
+    if new:
+        values = ", ".join(f"s.{name}" for name in names)
+        then = f"WHEN NOT MATCHED THEN INSERT ({', '.join(names)}) VALUES ({values})"
+    else:
+        # A writer that does not know the figures keeps them.
+        values = ", ".join(f"{name} = s.{name}" for name in names if name != "figures")
+        then = f"WHEN MATCHED THEN UPDATE SET {values}, figures = coalesce(s.figures, t.figures)"
+    return lambda view: (
+        f"MERGE INTO {relation} AS t USING {view} AS s "
+        f"ON (t.run_id = {literal(id)} OR ({_UNFINISHED})) AND {_TASK_CHECKS} {then}"
+    )
+
+
+TASKS_VIEW = View(
+    "tasks",
+    "Tasks, one row each: long work in steps that outlives its process",
+    "SELECT run_id AS task_id, job AS name, arguments, status AS state, step, "
+    "size(json_object_keys(results)) AS steps_done, steps, done, total, "
+    "IF(status = 'running' AND done > 0 AND done <= total, CAST((unix_seconds(current_timestamp()) "
+    "- unix_seconds(step_started_at)) * (total - done) / done AS BIGINT), NULL) AS seconds_left, "
+    "owner, lease_until, status = 'running' AND lease_until <= current_timestamp() AS expired, "
+    "attempt, exclusive_key, retry_at, results, figures, actor, started_at, seen_at, ended_at, "
+    "error_condition, error_message FROM {runs} WHERE attempt IS NOT NULL",
+    {
+        "task_id": "Id of the task; it is its run's id too, which the metadata of commits has",
+        "name": "What it does: maintain, cleanup, …",
+        "arguments": "The arguments as a JSON document",
+        "state": "queued (waits to be tried again), running, done, failed or cancelled",
+        "step": "The step under way, or the last one",
+        "steps_done": "How many steps are complete; they are never run again",
+        "steps": "How many steps are known; planning may add some",
+        "done": "So much of the step under way is done, when its owner was last seen",
+        "total": "Of so much",
+        "seconds_left": "Seconds that the step under way will still take, if it goes on like this",
+        "owner": "The process that runs it",
+        "lease_until": "From then on anybody may take it over",
+        "expired": "Whether it is running and its lease is over: its owner is gone",
+        "attempt": "How often it was claimed; only the last owner can write",
+        "exclusive_key": "Of the tasks with this key one runs at a time; null if others do not "
+        "matter",
+        "retry_at": "After a failure: when it may be tried again",
+        "results": "What completed steps have given, by name, as a JSON document",
+        "figures": "What it counted, by name",
+        "actor": "Who asked for it",
+        "started_at": "When it was first run",
+        "seen_at": "When its owner last said that it was alive",
+        "ended_at": "When it was done, failed or was cancelled; null until then",
+        "error_condition": "Stable name of the error that stopped it last",
+        "error_message": "What the error said",
+    },
+)
+
+
+def tasks_query(runs: str) -> str:
+    """The query of the view over a relation of runs."""
+    return TASKS_VIEW.query.replace("{runs}", runs)
+
+
+def create_tasks_view(
+    session: SparkSession, location: Location, prefix: str = "", replace: bool = True
+) -> str:
+    """Creates the view: persistent in a metastore, temporary for a path; gives its name."""
+    name = identifier(prefix + TASKS_VIEW.name)
+    if location.path is None:
+        name = ".".join([*map(identifier, location.schema), name])
+    columns = ", ".join(f"{c} COMMENT {literal(t)}" for c, t in TASKS_VIEW.columns.items())
+    how = "OR REPLACE " if replace else ""
+    unless = "" if replace else "IF NOT EXISTS "
+    kind = "VIEW" if location.path is None else "TEMPORARY VIEW"
+    session.sql(
+        f"CREATE {how}{kind} {unless}{name} ({columns}) COMMENT {literal(TASKS_VIEW.comment)} "
+        f"AS {tasks_query(location.table('runs'))}"
+    )
+    return prefix + TASKS_VIEW.name
+
+
+# --- runs -----------------------------------------------------------------------------------------
+
 
 class Status(StrEnum):
-    """How a run stands."""
+    """The status of a run."""
 
     RUNNING = "running"
     DONE = "done"
@@ -88,7 +188,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a job, as it is known now; recording it again replaces what was known."""
+    """One run of a job; recording it again replaces its row."""
 
     run_id: str
     job: str
@@ -116,8 +216,8 @@ class Run:
         return tuple(values[column.name] for column in COLUMNS)
 
 
-class RunLog(Beside):
-    """Records runs, and shows what was recorded. The table is made by the first record."""
+class RunLog(SideTable):
+    """Records runs and reads them; the table is created by the first record."""
 
     name = RUNS
     comment = "Runs of jobs on the Strata catalog, one row each"
@@ -130,11 +230,10 @@ class RunLog(Beside):
     _complete = False
 
     def record(self, run: Run, deadline: Deadline) -> None:
-        """Writes the run's row, in place of the one that it had."""
+        """Inserts or replaces the row of a run."""
         self.make(deadline)
         source = self._session.createDataFrame([run.row()], DDL)
-        # The same statement for the first record and for the last: whichever gets through
-        # leaves the row as it is known then.
+        # One statement for the first record and for the last: each sets the whole row.
         self.writer.commit(
             lambda _: Statement(
                 "record",
@@ -153,7 +252,7 @@ class RunLog(Beside):
         )
 
     def restore(self, runs: DataFrame, deadline: Deadline) -> None:
-        """Writes runs that were recorded elsewhere; those that are there already stay."""
+        """Inserts runs of a backup; rows that exist stay."""
         self.make(deadline)
         present = [column.name for column in ALL_COLUMNS if column.name in runs.columns]
         names, values = ", ".join(present), ", ".join(f"s.{name}" for name in present)
@@ -175,13 +274,13 @@ class RunLog(Beside):
         )
 
     def make(self, deadline: Deadline) -> None:
-        """Makes the table, unless it is there; in a metastore with the view of tasks."""
+        """Creates the table, unless it exists; in a metastore with the view of tasks."""
         if not self.exists():
             super().make(deadline)
             self._offer_tasks()
 
     def lacking(self) -> Sequence[ColumnSpec]:
-        """The columns that a table of an earlier release does not have yet."""
+        """The columns that a table of an earlier release lacks."""
         if self._complete:
             return []
         found = set(self._session.sql(f"SELECT * FROM {self.store.relation} LIMIT 0").columns)
@@ -190,7 +289,7 @@ class RunLog(Beside):
         return missing
 
     def complete(self, deadline: Deadline) -> None:
-        """Makes the table if it is not there, and adds the columns that it lacks."""
+        """Creates the table, or adds the columns that it lacks."""
         if self._complete:
             return
         self.make(deadline)
@@ -198,7 +297,7 @@ class RunLog(Beside):
             try:
                 self._add_columns(deadline)
             except Exception as error:  # Delta's own exceptions reach Python in more than one class
-                # Somebody else may add the same columns at this moment.
+                # Another process may add the same columns at this moment.
                 if self.lacking() and classify(error) is not Failure.CONFLICT:
                     raise
                 deadline.wait(self._environment.pause(1), f"other changes of {self.store.table}")
@@ -209,7 +308,7 @@ class RunLog(Beside):
             missing = self.lacking()
             self._environment.at("complete.altering")
             if missing:
-                # Before the columns: whoever finds those relies on it.
+                # Before the columns: tasks rely on it once these exist.
                 self._session.sql(
                     f"ALTER TABLE {relation} SET TBLPROPERTIES ({properties_sql(_SERIALIZABLE)})"
                 )
@@ -217,15 +316,15 @@ class RunLog(Beside):
         self._offer_tasks()
 
     def _offer_tasks(self) -> None:
-        """Makes the view of tasks in a metastore; `create_views` does it too, should this fail."""
+        """Creates the view of tasks in a metastore; `create_views` does too, should this fail."""
         if self._location.path is None:
             try:
                 create_tasks_view(self._session, self._location, replace=False)
-            except PySparkException as error:  # not everybody who writes may make views
-                log.warning("The view of tasks could not be made: %s", first_line(error))
+            except PySparkException as error:  # the right to write does not include views
+                log.warning("The view of tasks could not be created: %s", first_line(error))
 
     def shown(self) -> str:
-        """Its rows for a FROM clause, with null for columns that an older table lacks."""
+        """Its rows for a FROM clause, with null for columns that it lacks."""
         exists = self.exists()
         missing = self.lacking() if exists else ALL_COLUMNS
         columns = ", ".join(
@@ -235,5 +334,5 @@ class RunLog(Beside):
         return f"(SELECT {columns} {f'FROM {self.store.relation}' if exists else 'WHERE false'})"
 
     def frame(self, spark: SparkSession) -> DataFrame:
-        """All recorded runs; none if nothing was recorded yet."""
+        """All recorded runs."""
         return spark.sql(f"SELECT * FROM {self.shown()}")

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
 from catalog.delta.failures import mark
-from catalog.delta.layout import ENTRY_COLUMNS, ColumnSpec
+from catalog.delta.layout import COLUMNS, ENTRY_COLUMNS, ColumnSpec
 from catalog.schema.names import literal
 
 if TYPE_CHECKING:
@@ -215,6 +215,18 @@ def insert_missing(
         "WHEN NOT MATCHED AND false THEN INSERT (kind) VALUES (s.kind)"
     )
     return lambda source: f"MERGE INTO {target} AS t USING {source} AS s ON {on} {inserts}"
+
+
+def insert_all(target: str) -> Callable[[str], str]:
+    """An insert-only MERGE with all columns; rows that are there stay, so it can be repeated.
+
+    One row for a key; of staged rows one for each operation and part.
+    """
+    same = f"{_SAME_KEY} AND t.target <=> s.target AND t.operation <=> s.operation"
+    return lambda source: (
+        f"MERGE INTO {target} AS t USING {source} AS s ON {same} AND t.part <=> s.part "
+        f"WHEN NOT MATCHED THEN {_insert(COLUMNS)}"
+    )
 
 
 _KEPT_ON_REPLACE = {"kind", "bucket", "key", "published_at", "revision"}

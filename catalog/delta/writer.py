@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from catalog.delta.failures import Failure, classify, condition_of, is_misplaced, marked
-from catalog.delta.lock import TableLock
+from catalog.delta.location import TableLock
 from catalog.delta.session import LAST_VERSION, USER_METADATA, Tuning, tune
 from catalog.delta.statements import Statement
 from catalog.delta.store import Store, replaced

@@ -23,7 +23,7 @@ from catalog.report.model import (
     UnusedLine,
     WaitingLine,
 )
-from catalog.settings.known import default_of
+from catalog.settings.model import default_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

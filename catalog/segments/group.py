@@ -14,7 +14,7 @@ from catalog.commit.rows import MISSING_DIGEST_SQL, key_table, segment_bucket
 from catalog.contracts.checking import Offence, refused_only, violation, warned
 from catalog.contracts.inspecting import Inspection
 from catalog.contracts.reading import KnownTerms
-from catalog.delta.queue import QueuedWork
+from catalog.delta.queue import CommitRequest
 from catalog.delta.statements import (
     DATASOURCE,
     Claims,
@@ -51,7 +51,7 @@ NEXT_REFUSAL = {
 _OTHERS = "other writers of the same rows"
 
 
-class PublishRequest(QueuedWork):
+class PublishRequest(CommitRequest):
     """A caller that waits for its batch; requests of the default mode may share a commit."""
 
     def __init__(

@@ -18,12 +18,11 @@ from catalog.contracts.checking import Offence, offences_of
 from catalog.contracts.reading import group_segments
 from catalog.contracts.terms import Terms
 from catalog.delta.layout import TABLE_PROPERTY, properties_sql
-from catalog.delta.location import Location
-from catalog.delta.lock import TableLock
-from catalog.delta.opening import create_table, ours_exists
+from catalog.delta.location import Location, TableLock
 from catalog.delta.session import Tuning, release, tune
 from catalog.delta.statements import Bounds, Partition, listed
 from catalog.delta.store import Store
+from catalog.delta.tables import create_table, ours_exists
 from catalog.delta.writer import Writer
 from catalog.environment import Deadline, Environment
 from catalog.errors import DuplicateSegment, InvalidSegment

@@ -1,4 +1,4 @@
-"""The tasks that there are: `TASKS`, by name. A new one is a `TaskKind` in this table."""
+"""The tasks that have names: `TASKS`. A new one is a `TaskKind` in this table."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from catalog.backups.restore import check_vacant
-from catalog.settings.known import default_of
+from catalog.settings.model import default_of
 from catalog.tasks.kind import Arguments, Results, TaskKind, TaskStep, TaskWork, in_order
 
 
 def _span(arguments: Arguments, name: str) -> dict[str, Any]:
-    """An argument in seconds as the span of time that a verb takes, if it was given."""
+    """An argument in seconds as the duration that a verb takes, if it was given."""
     given = arguments.get(f"{name}_seconds")
     return {} if given is None else {name: timedelta(seconds=given)}
 
@@ -83,7 +83,7 @@ def _optimize(kind: str, bucket: int) -> TaskStep:
 
 
 def _rest(work: TaskWork) -> Mapping[str, Any]:
-    """What is left: the small tables beside, the audit, the retention, files nobody needs."""
+    """The rest of maintenance: side tables, audit, retention properties, VACUUM."""
     report = work.catalog.maintain(
         **_given(work.arguments, "optimize", "audit", "vacuum", "cut_off_pollers"),
         **_span(work.arguments, "retain"),
@@ -109,7 +109,7 @@ def _maintain_steps(arguments: Arguments, results: Results) -> Sequence[TaskStep
 
 # --- backfill -------------------------------------------------------------------------------------
 
-# So many batches are a step: what a step has stored is stored, so a takeover repeats no work.
+# Batches in one step; segments that a step completed are not visited again after a takeover.
 _BATCHES = 10
 
 
@@ -138,10 +138,9 @@ def _fill(number: int) -> TaskStep:
 
 
 def _portion(arguments: Arguments, results: Results) -> int | None:
-    """How many segments the next step looks at; all of them if they are to be tried again.
+    """The number of segments for the next step; no limit of its own for `retry_quarantined`.
 
-    What is in quarantine is due as long as it is to be tried again, so a second step would meet the
-    same segments.
+    Quarantined segments stay due while they are retried, so a second step would get the same ones.
     """
     limit: int | None = arguments.get("limit")
     if arguments.get("retry_quarantined"):
@@ -195,9 +194,9 @@ def _publish_files(work: TaskWork) -> Mapping[str, Any]:
 
 
 def _choose(work: TaskWork) -> Mapping[str, Any]:
-    """Which version is copied: whoever takes over goes on with the same, at the same path.
+    """Chooses the version to copy, so that after a takeover the same one is copied.
 
-    A time that is given stands for the same version whenever it is asked.
+    A given time always means the same version.
     """
     if "time" in work.arguments:
         return {}
@@ -220,13 +219,13 @@ def _copy(work: TaskWork) -> Mapping[str, Any]:
 
 
 def _choose_to_move(work: TaskWork) -> Mapping[str, Any]:
-    """The version, if there is room for it where it is to go: known before all is copied."""
+    """Chooses the version, after a check that the target is free: before anything is copied."""
     check_vacant(work.catalog._context.store.session, work.arguments["target"])
     return _choose(work)
 
 
 def _restore(work: TaskWork) -> Mapping[str, Any]:
-    report = type(work.catalog).restore(
+    report = work.catalog.restore(
         work.catalog._context.spark,
         work.arguments["path"],
         work.arguments["target"],
@@ -240,8 +239,8 @@ def _restore(work: TaskWork) -> Mapping[str, Any]:
 
 
 def _verify(work: TaskWork) -> Mapping[str, Any]:
-    """Whether the new catalog keeps the promises, and whether it has all that this one has."""
-    with type(work.catalog).open(
+    """Verifies the new catalog, and counts the versions that it does not have."""
+    with work.catalog.open(
         work.catalog._context.spark, work.arguments["target"], read_only=True
     ) as moved:
         violations = moved.verify(progress=work.progress).violations

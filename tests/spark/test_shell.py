@@ -233,7 +233,7 @@ def test_an_interrupt_ends_with_130_and_is_recorded(
 
 def test_a_run_that_gave_up_ends_with_3(strata: Strata, manifest: str, catalog: Catalog) -> None:
     """Somebody else holds the lock of the table for longer than the run waits."""
-    from catalog.delta.lock import TableLock
+    from catalog.delta.location import TableLock
     from catalog.environment import Deadline
 
     lock = TableLock.beside(Path(str(catalog.location)) / "entries")

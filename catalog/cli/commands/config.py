@@ -10,11 +10,9 @@ from typing import Any
 from catalog.cli.answer import Answer, Table
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.commands.writing import add_why
-from catalog.settings.durations import duration_text
-from catalog.settings.keeper import SettingResult
-from catalog.settings.known import known_setting
-from catalog.settings.resolving import Layers, Setting
-from catalog.settings.sorts import ANYTHING
+from catalog.settings.model import Layers, Setting, known_setting
+from catalog.settings.store import SettingResult
+from catalog.settings.types import ANYTHING, duration_text
 
 _COLUMNS = ("name", "value", "source", "default", "changed_at", "changed_by", "help")
 
@@ -111,7 +109,7 @@ def _set(work: Work) -> Answer:
 
 def _read(name: str, text: str) -> Any:
     """What was written on the command line: JSON where any of it is allowed, else a text."""
-    if known_setting(name).sort is not ANYTHING:
+    if known_setting(name).type is not ANYTHING:
         return text
     try:
         return json.loads(text)

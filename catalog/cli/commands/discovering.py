@@ -13,7 +13,7 @@ from catalog.cli.commands.writing import add_why
 from catalog.cli.options import LIMIT, positive
 from catalog.files.formats import FORMATS
 from catalog.files.publish import FilesReport
-from catalog.settings.known import default_of
+from catalog.settings.model import default_of
 
 # So many are listed of those that go into quarantine in one run; all of them are counted.
 LISTED = 1000

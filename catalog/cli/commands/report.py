@@ -12,7 +12,7 @@ from catalog.cli.options import positive
 from catalog.errors import InvalidInput
 from catalog.report.collect import collect
 from catalog.report.page import render
-from catalog.settings.known import default_of
+from catalog.settings.model import default_of
 
 
 def _arguments(parser: ArgumentParser) -> None:

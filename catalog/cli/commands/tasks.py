@@ -18,7 +18,7 @@ from catalog.cli.commands.writing import add_why
 from catalog.cli.options import add_limit
 from catalog.errors import InvalidInput, UnknownTask
 from catalog.tasks.kinds import TASKS as KINDS
-from catalog.tasks.model import State
+from catalog.tasks.model import TaskState
 from catalog.tasks.plan import DEFAULT_LEASE
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _NAMED = 5
 
 def _tasks_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--state", choices=[state.value for state in State], help="only those in this state"
+        "--state", choices=[state.value for state in TaskState], help="only those in this state"
     )
     add_limit(parser, 20)
 

@@ -14,7 +14,7 @@ from catalog.cli.commands.operating import standing
 from catalog.cli.commands.writing import add_why
 from catalog.cli.options import duration, positive
 from catalog.operations.recovery import RecoverReport
-from catalog.settings.known import default_of
+from catalog.settings.model import default_of
 
 # --- cleanup --------------------------------------------------------------------------------------
 
