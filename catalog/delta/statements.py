@@ -161,12 +161,12 @@ def _on(
 ) -> str:
     """The ON of a MERGE: same kind and key, where to look, and what refuses the statement.
 
-    Rows of the kind `unmatched` are checked beside claims and never match.
+    Rows of the kind `unmatched` are checked like the others, and never match.
     """
     reach = f"({partitions_clause(partitions)}) AND ({bounds_clause(bounds)})"
     if claims is None:
         return f"{_SAME_KEY} AND {reach} AND {_check(condition)}"
-    # A staged row never matches: it refuses the statement or is passed by.
+    # A staged row never matches: it refuses the statement or is ignored.
     same = "t.bucket = s.bucket AND t.key = s.key"
     wanted = f"IF(s.kind = '{ASKING}', '{DATASOURCE}', s.kind)"
     # Inside the CASE: as a condition of its own it would keep these rows from being read.

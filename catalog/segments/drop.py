@@ -101,7 +101,7 @@ def select(
     starts_at: datetime | None,
     ends_at: datetime | None,
 ) -> Selection:
-    """The selection that a caller asks for: by ids, or by datasource and interval."""
+    """The selection for the arguments of a drop: ids, or a datasource and an interval."""
     by_interval = starts_at is not None or ends_at is not None
     if ids is not None:
         if datasource is not None or by_interval:

@@ -119,7 +119,8 @@ def format_of(path: str) -> str:
     found = _SUFFIXES.get(suffixes[-1]) if suffixes else None
     if found is None:
         raise InvalidInput(
-            f"The ending of {path!r} does not tell its format; say which: {', '.join(FORMATS)}.",
+            f"The format does not follow from the suffix of {path!r}; give one of "
+            f"{', '.join(FORMATS)}.",
             path=path,
         )
     return found

@@ -241,13 +241,13 @@ def staged_offences(
     staging: Staging, batch: StagedBatch, terms: Mapping[str, Terms], session: SparkSession
 ) -> tuple[Offence, ...]:
     """The breaches of terms in a batch, by the schemas and the largest of its segments."""
-    asking = {name: each for name, each in terms.items() if each.asks}
-    if not asking:
+    limiting = {name: each for name, each in terms.items() if each.asks}
+    if not limiting:
         return ()
     rows = session.sql(f"SELECT * FROM {staging.rows(batch.name)} WHERE kind = 'segment'")
-    groups = group_segments(rows.dropDuplicates(["key"]) if batch.repeated else rows, asking)
+    groups = group_segments(rows.dropDuplicates(["key"]) if batch.repeated else rows, limiting)
     used = {each.fingerprint for each in groups if each.fingerprint is not None}
-    return offences_of(groups, asking, staging.schemas(batch.name, used))
+    return offences_of(groups, limiting, staging.schemas(batch.name, used))
 
 
 def _invalid(count: int, staging: Staging, name: str) -> InvalidSegment:
