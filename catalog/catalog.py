@@ -7,7 +7,6 @@ import os
 import threading
 from collections.abc import Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from types import TracebackType
@@ -46,7 +45,15 @@ from catalog.errors import (
 from catalog.keeping import Keeping
 from catalog.maintenance.cleanup import Cleaner, CleanupReport
 from catalog.maintenance.maintain import Maintainer, MaintainReport, check_retention
-from catalog.model import Caller, DropResult, OnExisting, PublishResult, Segment, check_actor
+from catalog.model import (
+    Caller,
+    DropResult,
+    OnExisting,
+    PublishResult,
+    Segment,
+    UpgradeReport,
+    check_actor,
+)
 from catalog.names.registrar import Registrar
 from catalog.naming import Naming
 from catalog.objects.keeper import Keeper
@@ -72,16 +79,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class UpgradeReport:
-    """What an upgrade of the layout did, or would do."""
-
-    before: int
-    after: int
-    statements: tuple[str, ...]
-    dry_run: bool = False
 
 
 class Catalog(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from catalog.backups.digests import Content, contents
 from catalog.backups.files import BackupFiles, content_of_runs
@@ -53,6 +53,19 @@ class BackupReport:
     def rows(self) -> int:
         """How many rows of the catalog it holds."""
         return sum(content.rows for content in self.entries.values())
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "path": self.path,
+            "version": self.version,
+            "rows": self.rows,
+            "runs": 0 if self.runs is None else self.runs.rows,
+            "repeated": self.repeated,
+            "dry_run": self.dry_run,
+        }
+
+    def figures(self) -> dict[str, float]:
+        return {"rows": self.rows}
 
 
 class Backup:

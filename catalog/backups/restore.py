@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from catalog.backups.digests import Content, contents, differences
 from catalog.backups.files import BackupFiles
@@ -82,6 +82,21 @@ class RestoreReport:
     def rows(self) -> int:
         """How many rows of the catalog it brought back."""
         return sum(content.rows for content in self.entries.values())
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "path": self.path,
+            "location": self.location,
+            "version": self.version,
+            "backup_version": self.backup_version,
+            "segment_buckets": self.segment_buckets,
+            "rows": self.rows,
+            "runs": self.runs,
+            "repeated": self.repeated,
+        }
+
+    def figures(self) -> dict[str, float]:
+        return {"rows": self.rows}
 
 
 @dataclass(frozen=True)

@@ -125,6 +125,24 @@ class CleanupReport:
     dry_run: bool = False
     retries: int = 0
 
+    def facts(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            **self._counts(),
+            "dry_run": self.dry_run,
+            "retries": self.retries,
+        }
+
+    def figures(self) -> dict[str, float]:
+        return {**self._counts(), "conflicts_retried": self.retries}
+
+    def _counts(self) -> dict[str, int]:
+        return {
+            "restored": len(self.restored),
+            "purged": len(self.purged),
+            "retired": len(self.retired),
+        }
+
 
 # --- the work ------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from catalog.audit.roller import RollReport
 from catalog.context import Call, Context
@@ -88,6 +88,29 @@ class MaintainReport:
     dry_run: bool = False
     retries: int = 0
     audit: RollReport | None = None
+
+    def facts(self) -> dict[str, Any]:
+        counts = self._counts()
+        return {
+            "version": self.version,
+            "partitions_compacted": counts.pop("partitions_compacted"),
+            "files_removed": counts.pop("files_removed"),
+            "retention_seconds": int(self.retention.total_seconds()),
+            **counts,
+            "dry_run": self.dry_run,
+            "retries": self.retries,
+        }
+
+    def figures(self) -> dict[str, float]:
+        return {**self._counts(), "conflicts_retried": self.retries}
+
+    def _counts(self) -> dict[str, int]:
+        return {
+            "partitions_compacted": len(self.compacted),
+            "files_removed": sum(each.files or 0 for each in self.vacuumed),
+            "versions_rolled": self.audit.rolled if self.audit else 0,
+            "audit_gaps": len(self.audit.gaps) if self.audit else 0,
+        }
 
 
 def plan_compactions(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from catalog.commit.claims import OperationView
 from catalog.commit.committer import Committed
@@ -25,6 +26,20 @@ class Decision:
     epoch: int | None = None
     repeated: bool = False
     retries: int = 0
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            "commit_id": self.commit_id,
+            "operation_id": self.operation,
+            "state": self.state,
+            "epoch": self.epoch,
+            "repeated": self.repeated,
+            "retries": self.retries,
+        }
+
+    def figures(self) -> dict[str, float]:
+        return {"conflicts_retried": self.retries}
 
 
 def check_open(row: OperationRow) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -142,3 +143,9 @@ class Report:
     runs: tuple[RunLine, ...]
     problems: tuple[Problem, ...]
     verified: str
+
+    def facts(self) -> dict[str, Any]:
+        return {"version": self.version, **self.figures()}
+
+    def figures(self) -> dict[str, float]:
+        return {**asdict(self.totals), "problems": len(self.problems)}

@@ -45,6 +45,12 @@ class VerifyReport:
             return f"All promises hold at {reach}."
         return "\n".join([f"At {reach}:", *(f"  {v}" for v in self.violations)])
 
+    def facts(self) -> dict[str, Any]:
+        return {"version": self.version, "since": self.since, "holds": self.ok}
+
+    def figures(self) -> dict[str, float]:
+        return {"violations": len(self.violations)}
+
 
 @dataclass(frozen=True)
 class Problem:

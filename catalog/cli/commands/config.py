@@ -7,11 +7,10 @@ from argparse import ArgumentParser
 from datetime import timedelta
 from typing import Any
 
-from catalog.cli.answer import Answer, Table
+from catalog.cli.answer import Answer, Table, answer_of
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.commands.writing import add_why
 from catalog.settings.durations import duration_text
-from catalog.settings.keeper import SettingResult
 from catalog.settings.known import known_setting
 from catalog.settings.resolving import Layers, Setting
 from catalog.settings.sorts import ANYTHING
@@ -106,7 +105,7 @@ def _set(work: Work) -> Answer:
         reason=arguments.reason,
         deadline=arguments.deadline,
     )
-    return _told(result)
+    return answer_of(result)
 
 
 def _read(name: str, text: str) -> Any:
@@ -117,18 +116,6 @@ def _read(name: str, text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
-
-
-def _told(result: SettingResult) -> Answer:
-    return Answer(
-        facts={
-            "version": result.version,
-            "commit_id": result.commit_id or None,
-            "changed": len(result.changed),
-            "retries": result.retries,
-        },
-        figures={"changed": len(result.changed), "conflicts_retried": result.retries},
-    )
 
 
 CONFIG_SET = Command(
@@ -154,7 +141,7 @@ def _unset_arguments(parser: ArgumentParser) -> None:
 
 def _unset(work: Work) -> Answer:
     arguments = work.arguments
-    return _told(
+    return answer_of(
         work.catalog.unset_setting(
             arguments.name, reason=arguments.reason, deadline=arguments.deadline
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from dataclasses import asdict
 from pathlib import Path
 
 from catalog.cli.answer import Answer
@@ -39,13 +38,7 @@ def _report(work: Work) -> Answer:
     except OSError as error:
         raise InvalidInput(f"The report cannot be written to {file}: {error}.") from error
     return Answer(
-        facts={
-            "file": str(file),
-            "bytes": len(page.encode()),
-            "version": report.version,
-            **asdict(report.totals),
-            "problems": len(report.problems),
-        },
+        facts={"file": str(file), "bytes": len(page.encode()), **report.facts()},
     )
 
 
