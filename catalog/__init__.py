@@ -23,7 +23,7 @@ from catalog.evolution.diff import diff
 from catalog.files.opening import Files
 from catalog.files.publish import FileProblem, FilesReport
 from catalog.maintenance.cleanup import CleanupReport
-from catalog.maintenance.maintain import MaintainReport
+from catalog.maintenance.compaction import MaintainReport
 from catalog.model import DropResult, PublishResult, Segment, UpgradeReport
 from catalog.names.model import NamedSchema, Registered, StillWorks
 from catalog.objects.model import Object, StoredObject

@@ -44,7 +44,7 @@ from catalog.errors import (
 )
 from catalog.keeping import Keeping
 from catalog.maintenance.cleanup import Cleaner, CleanupReport
-from catalog.maintenance.maintain import Maintainer, MaintainReport, check_retention
+from catalog.maintenance.compaction import Maintainer, MaintainReport, check_retention
 from catalog.model import (
     Caller,
     DropResult,

@@ -12,7 +12,6 @@ from pyspark.sql import SparkSession
 
 from catalog import Catalog, Settings, Step
 from catalog.errors import ReadOnly, RetentionTooShort, VersionNotFound
-from catalog.maintenance import maintain
 from tests.concurrency.gates import Gate, Side, assert_promises
 from tests.unit.builders import segment
 
@@ -57,7 +56,7 @@ def test_compaction_sorts_by_key_so_that_a_publish_reads_few_files(
         f.stat().st_size
         for f in Path(f"{catalog.location}/entries").glob("kind=segment/*/*.parquet")
     )
-    monkeypatch.setattr(maintain, "FILE_BYTES", size // 2)
+    monkeypatch.setattr("catalog.delta.upkeep.FILE_BYTES", size // 2)
     cache = catalog.cache()
     steps: list[Step] = []
     report = catalog.maintain(vacuum=False, progress=steps.append)

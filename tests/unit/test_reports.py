@@ -17,7 +17,7 @@ from catalog.backfill.report import BackfillReport, Quarantined
 from catalog.cli.answer import answer_of
 from catalog.files.publish import FilesReport
 from catalog.maintenance.cleanup import CleanupReport
-from catalog.maintenance.maintain import Compaction, MaintainReport, Vacuumed
+from catalog.maintenance.compaction import Compaction, MaintainReport, Vacuumed
 from catalog.model import Reported, UpgradeReport
 from catalog.operations.stager import StageResult
 from catalog.verify import VerifyReport, Violation
