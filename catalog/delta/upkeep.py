@@ -1,4 +1,4 @@
-"""Upkeep of a Delta table: its files by partition, OPTIMIZE, VACUUM, and how long files are kept."""
+"""Upkeep of a Delta table: files by partition, OPTIMIZE, VACUUM, and how long files are kept."""
 
 from __future__ import annotations
 
