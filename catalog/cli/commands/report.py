@@ -9,7 +9,7 @@ from catalog.cli.answer import Answer
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.options import positive
 from catalog.errors import InvalidInput
-from catalog.report.collect import collect
+from catalog.report.content import collect
 from catalog.report.page import render
 from catalog.settings.known import default_of
 
