@@ -8,7 +8,7 @@ that committed before the retirement; a publish that commits after it brings the
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -25,7 +25,7 @@ from catalog.delta.statements import (
     partitions_clause,
     retire_keys,
 )
-from catalog.delta.writer import Executed, RefusedByCheck
+from catalog.delta.writer import RefusedByCheck
 from catalog.errors import InvalidInput
 from catalog.model import Kind, micros
 from catalog.progress import Step
@@ -38,6 +38,12 @@ log = logging.getLogger(__name__)
 # for it only shortly; a few changes go into one commit, whatever their buckets.
 BATCH = 1_000
 FEW = 100
+# How each verb's changes are counted by Delta, and named in the change feed.
+_CHANGED = {
+    "restore": ("num_inserted_rows", "insert"),
+    "purge": ("num_deleted_rows", "delete"),
+    "retire": ("num_updated_rows", "update_postimage"),
+}
 
 # --- plans: no session --------------------------------------------------------------------------
 
@@ -67,15 +73,18 @@ class CleanupChange:
 
 
 CleanupBatch = Sequence[CleanupChange]
+Changes = tuple[CleanupChange, ...]
+# The statement of a batch, for a commit id.
+Make = Callable[[CleanupBatch, str], Statement]
 
 
 @dataclass(frozen=True)
 class CleanupPlan:
     """What to do, as of one version."""
 
-    restore: tuple[CleanupChange, ...] = ()
-    purge: tuple[CleanupChange, ...] = ()
-    retire: tuple[CleanupChange, ...] = ()
+    restore: Changes = ()
+    purge: Changes = ()
+    retire: Changes = ()
 
 
 def plan_cleanup(
@@ -101,7 +110,7 @@ def plan_cleanup(
     return CleanupPlan(tuple(restore), tuple(purge[:limit]), tuple(retire[:limit]))
 
 
-def batches(changes: Sequence[CleanupChange]) -> list[CleanupBatch]:
+def batches(changes: CleanupBatch) -> list[CleanupBatch]:
     """The changes of each commit: a few of any buckets, or up to `BATCH` of one bucket."""
     if len(changes) <= FEW:
         return [changes] if changes else []
@@ -124,9 +133,9 @@ class CleanupReport:
     """What a clean-up did, or would do."""
 
     version: int
-    restored: tuple[CleanupChange, ...]
-    purged: tuple[CleanupChange, ...]
-    retired: tuple[CleanupChange, ...]
+    restored: Changes
+    purged: Changes
+    retired: Changes
     dry_run: bool = False
     retries: int = 0
 
@@ -174,7 +183,7 @@ class Cleaner:
             return CleanupReport(version, plan.restore, plan.purge, plan.retire, dry_run=True)
         restored = self._restore(version, plan.restore)
         self._environment.at("cleanup.restored")
-        purged = self._purge(plan.purge)
+        purged = self._commit_all("purge", self._purging, plan.purge)
         self._environment.at("cleanup.purged")
         if restored or purged:
             _, plan = self._plan(cutoff, limit)
@@ -192,35 +201,15 @@ class Cleaner:
 
     def _plan(self, cutoff: int, limit: int) -> tuple[int, CleanupPlan]:
         version = self._store.head().version
-        rows = self._store.session.sql(
-            candidates_sql(self._store.pinned(version), cutoff, limit)
-        ).toArrow()
-        return version, plan_cleanup(
-            (CleanupCandidate(**row) for row in rows.to_pylist()), cutoff, limit
-        )
+        sql = candidates_sql(self._store.pinned(version), cutoff, limit)
+        rows = self._store.session.sql(sql).toArrow().to_pylist()
+        return version, plan_cleanup((CleanupCandidate(**row) for row in rows), cutoff, limit)
 
-    def _batches(self, what: str, changes: Sequence[CleanupChange]) -> Iterator[CleanupBatch]:
-        """The batches of some changes, reporting progress before each."""
-        done = 0
-        for batch in batches(changes):
-            self._call.progress(Step(what, done, len(changes)))
-            yield batch
-            done += len(batch)
-
-    def _commit(self, make: Callable[[str], Statement], verb: str) -> Executed:
-        executed = self._context.commit(self._call, make, verb)
-        self._retries += executed.retries
-        return executed
-
-    def _restore(self, version: int, changes: Sequence[CleanupChange]) -> tuple[CleanupChange, ...]:
-        done: list[CleanupChange] = []
-        for batch in self._batches("restore", changes):
-            try:
-                executed = self._commit(partial(self._restoring, version, batch), "restore")
-            except RefusedByCheck as refusal:
-                raise collision(refusal.key) from refusal
-            done += self._done(executed, batch, "num_inserted_rows", "insert")
-        return tuple(done)
+    def _restore(self, version: int, changes: Changes) -> Changes:
+        try:
+            return self._commit_all("restore", partial(self._restoring, version), changes)
+        except RefusedByCheck as refusal:
+            raise collision(refusal.key) from refusal
 
     def _restoring(self, version: int, batch: CleanupBatch, commit_id: str) -> Statement:
         store = self._store
@@ -244,13 +233,6 @@ class Cleaner:
         )
         return Statement("restore", sql, rows)
 
-    def _purge(self, changes: Sequence[CleanupChange]) -> tuple[CleanupChange, ...]:
-        done: list[CleanupChange] = []
-        for batch in self._batches("purge", changes):
-            executed = self._commit(partial(self._purging, batch), "purge")
-            done += self._done(executed, batch, "num_deleted_rows", "delete")
-        return tuple(done)
-
     def _purging(self, batch: CleanupBatch, commit_id: str) -> Statement:
         # I3: only the row that was read (compare-and-swap on its commit id). One that was retired
         # again meanwhile may be the last copy of a schema that a segment refers to.
@@ -262,9 +244,7 @@ class Cleaner:
         )
         return Statement("purge", sql, self._keys(Kind.RETIRED, batch))
 
-    def _retire(
-        self, changes: Sequence[CleanupChange], cutoff: int, limit: int
-    ) -> tuple[CleanupChange, ...]:
+    def _retire(self, changes: Changes, cutoff: int, limit: int) -> Changes:
         """Retires in batches, and plans again if another clean-up retired one of the schemas."""
         done: list[CleanupChange] = []
         todo = batches(changes)
@@ -272,7 +252,7 @@ class Cleaner:
             batch = todo[0]
             self._call.progress(Step("retire", len(done), len(done) + sum(map(len, todo))))
             try:
-                executed = self._commit(partial(self._retiring, batch), "retire")
+                done += self._commit("retire", self._retiring, batch)
             except RefusedByCheck as refusal:
                 log.info("Another clean-up retired %s; planning again.", refusal.key)
                 self._call.deadline.check("other cleaners")
@@ -280,7 +260,6 @@ class Cleaner:
                 _, plan = self._plan(cutoff, limit)
                 todo = batches([c for c in plan.retire if c.fingerprint not in finished])
                 continue
-            done += self._done(executed, batch, "num_updated_rows", "update_postimage")
             todo = todo[1:]
             self._environment.at("cleanup.batch")
         return tuple(done)
@@ -296,12 +275,23 @@ class Cleaner:
         )
         return Statement("retire", sql, self._keys(Kind.SCHEMA, batch))
 
-    def _done(
-        self, executed: Executed, batch: CleanupBatch, count: str, change_type: str
-    ) -> CleanupBatch:
+    def _commit_all(self, verb: str, make: Make, changes: Changes) -> Changes:
+        """Commits changes batch by batch; returns those that these commits made."""
+        changed: list[CleanupChange] = []
+        done = 0
+        for batch in batches(changes):
+            self._call.progress(Step(verb, done, len(changes)))
+            changed += self._commit(verb, make, batch)
+            done += len(batch)
+        return tuple(changed)
+
+    def _commit(self, verb: str, make: Make, batch: CleanupBatch) -> CleanupBatch:
         """The part of a batch that this commit changed: others may have changed the rest before."""
+        executed = self._context.commit(self._call, partial(make, batch), verb)
+        self._retries += executed.retries
         if executed.version is None:
             return ()
+        count, change_type = _CHANGED[verb]
         if executed.counts.get(count) == len(batch):
             return batch
         feed = self._store.changes(executed.version, executed.version)
