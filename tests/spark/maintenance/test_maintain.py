@@ -63,7 +63,8 @@ def test_compaction_sorts_by_key_so_that_a_publish_reads_few_files(
     after = files(spark, catalog)
     assert report.compacted[0].after == len(after) < len(before)
     assert all(high < low for (_, high), (low, _) in pairwise(after))
-    assert [(step.done, step.total) for step in steps] == [(0, 1), (1, 1)]
+    compacting = [(step.done, step.total) for step in steps if step.what != "audit"]
+    assert compacting == [(0, 1), (1, 1)]
     # Nothing changed for readers: a poll follows and finds no change.
     polled = cache.poll()
     assert (polled.added, polled.removed, polled.changed, polled.reloaded) == (0, 0, 0, False)
