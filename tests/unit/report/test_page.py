@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog.report import charts, figures
+from catalog.report import charts, markup
 from catalog.report.charts import Bar, Point
+from catalog.report.content import BrokenPromise, Report, Totals
 from catalog.report.markup import escape, tag
-from catalog.report.model import Problem, Report, Totals
 from catalog.report.page import render
 from tests import reports
 
@@ -94,7 +94,7 @@ def spoiled(report: Report, text: str) -> Report:
         runs=(
             reports.run(0, run_id=text, job=text, actor=text, status=text, error_condition=text),
         ),
-        problems=(Problem(text, text, 1, text),),
+        problems=(BrokenPromise(text, text, 1, text),),
     )
 
 
@@ -272,9 +272,9 @@ def test_what_is_not_known_sorts_as_nothing() -> None:
 
 def test_times_of_any_zone_are_shown_in_utc() -> None:
     at = datetime(2026, 5, 1, 1, 30, tzinfo=timezone(timedelta(hours=2)))
-    assert figures.clock(at) == "2026-04-30 23:30:00"
-    assert figures.clock(datetime(2026, 5, 1, 1, 30)) == "2026-05-01 01:30:00"
-    assert figures.utc(at).tzinfo is UTC
+    assert markup.clock(at) == "2026-04-30 23:30:00"
+    assert markup.clock(datetime(2026, 5, 1, 1, 30)) == "2026-05-01 01:30:00"
+    assert markup.utc(at).tzinfo is UTC
 
 
 def test_a_large_report_stays_small() -> None:
@@ -296,14 +296,14 @@ def test_a_large_report_stays_small() -> None:
     ],
 )
 def test_a_count_is_short_enough_for_a_tick(count: int, words: str) -> None:
-    assert figures.short(count) == words.replace(" ", "\u00a0")
+    assert markup.short(count) == words.replace(" ", "\u00a0")
 
 
 @pytest.mark.parametrize(
     ("size", "words"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (2**40, "1 TiB")]
 )
 def test_a_size_is_in_its_unit(size: int, words: str) -> None:
-    assert figures.size(size) == words.replace(" ", "\u00a0")
+    assert markup.size(size) == words.replace(" ", "\u00a0")
 
 
 @pytest.mark.parametrize(
@@ -319,7 +319,7 @@ def test_a_size_is_in_its_unit(size: int, words: str) -> None:
     ],
 )
 def test_a_duration_is_in_its_two_largest_units(millis: int, words: str) -> None:
-    assert figures.duration(millis).replace("\u00a0", " ") == words
+    assert markup.duration(millis).replace("\u00a0", " ") == words
 
 
 counts = st.one_of(st.integers(0, 9), st.integers(0, 10**12), st.integers(0, 10**38))

@@ -6,24 +6,19 @@ from datetime import timedelta
 
 import pytest
 
+from catalog.delta.upkeep import PartitionFiles, interval_sql, parse_interval
 from catalog.errors import InvalidInput, RetentionTooShort
-from catalog.maintenance.maintain import (
-    Filled,
-    check_retention,
-    interval_sql,
-    parse_interval,
-    plan_compactions,
-)
+from catalog.maintenance.compaction import check_retention, plan_compactions
 
 DAY = timedelta(days=1)
 
 
 def test_partitions_with_many_more_files_than_they_need_are_compacted_worst_first() -> None:
-    few = Filled("segment", 1, files=4, bytes=400)
-    many = Filled("segment", 2, files=5, bytes=400)
-    most = Filled("schema", 3, files=50, bytes=400)
-    large = Filled("segment", 4, files=12, bytes=10 * 100)  # needs ten of a hundred bytes
-    larger = Filled("segment", 5, files=14, bytes=10 * 100)
+    few = PartitionFiles("segment", 1, files=4, bytes=400)
+    many = PartitionFiles("segment", 2, files=5, bytes=400)
+    most = PartitionFiles("schema", 3, files=50, bytes=400)
+    large = PartitionFiles("segment", 4, files=12, bytes=10 * 100)  # needs ten of a hundred bytes
+    larger = PartitionFiles("segment", 5, files=14, bytes=10 * 100)
     found = plan_compactions([few, many, most, large, larger], file_bytes=100, surplus=4)
     assert found == [most, larger]
     assert plan_compactions([few, many], file_bytes=1000, surplus=4) == [many]

@@ -1,28 +1,17 @@
-"""Makes a report from a catalog: a handful of queries, all at one version."""
+"""The content of a report, and the queries that collect it from a catalog, all at one version."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from catalog.errors import VersionNotFound
 from catalog.progress import Progress, Step, silent
-from catalog.report.model import (
-    CommitLine,
-    DatasourceLine,
-    Growth,
-    Problem,
-    Report,
-    RunLine,
-    SchemaLine,
-    Totals,
-    UnusedLine,
-    WaitingLine,
-)
 from catalog.settings.model import default_of
 
 if TYPE_CHECKING:
@@ -31,10 +20,158 @@ if TYPE_CHECKING:
     from catalog.catalog import Catalog
     from catalog.sql.stats import Stats
 
+# A list of a report has at most so many lines, and a datasource so many schemas.
 LINES = 500
 _FINGERPRINTS = 20
 
+L = TypeVar("L")
 Rows = list[dict[str, Any]]
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Counts at the report's version; segments in quarantine are among those without a schema."""
+
+    segments: int
+    rows: int
+    size_bytes: int
+    schemas: int
+    datasources: int
+    orphans: int
+    retired: int
+    segments_without_schema: int
+    segments_quarantined: int
+
+
+@dataclass(frozen=True)
+class Growth:
+    """The totals after one version."""
+
+    version: int
+    at: datetime
+    segments: int
+    rows: int
+    schemas: int
+
+
+@dataclass(frozen=True)
+class DatasourceLine:
+    """A datasource with its schemas, most used first."""
+
+    datasource: str
+    segments: int
+    rows: int
+    size_bytes: int | None
+    changed_at: datetime
+    fingerprints: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SchemaLine:
+    """A live schema, and how many share it."""
+
+    fingerprint: str
+    ddl: str
+    columns: int
+    segments: int
+    datasources: int
+    published_at: datetime
+
+
+@dataclass(frozen=True)
+class WaitingLine:
+    """A segment whose schema is not known yet; from `quarantined` on it is about its quarantine."""
+
+    segment_id: str
+    location: str
+    published_at: datetime
+    quarantined: bool = False
+    attempts: int | None = None
+    retry_at: datetime | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class UnusedLine:
+    """A schema that nothing refers to: an orphan, or one that is already retired."""
+
+    fingerprint: str
+    ddl: str
+    state: str
+    since: datetime
+
+
+@dataclass(frozen=True)
+class CommitLine:
+    """One commit: who changed how many segments, and why."""
+
+    version: int
+    at: datetime
+    verb: str
+    added: int
+    removed: int
+    changed: int
+    actors: tuple[str, ...]
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RunLine:
+    """One recorded run of a job."""
+
+    run_id: str
+    job: str
+    actor: str
+    status: str
+    started_at: datetime
+    ended_at: datetime | None
+    version_before: int | None
+    version_after: int | None
+    error_condition: str | None
+
+
+@dataclass(frozen=True)
+class BrokenPromise:
+    """A promise that does not hold."""
+
+    promise: str
+    what: str
+    count: int
+    example: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """The content of the page.
+
+    Lists may be cut to the most important lines; `totals` counts all. `growth` and `commits` reach
+    back as far as changes can be read. `verified` names the versions that were checked.
+    """
+
+    location: str
+    version: int
+    made_at: datetime
+    totals: Totals
+    growth: tuple[Growth, ...]
+    datasources: tuple[DatasourceLine, ...]
+    schemas: tuple[SchemaLine, ...]
+    waiting: tuple[WaitingLine, ...]
+    unused: tuple[UnusedLine, ...]
+    commits: tuple[CommitLine, ...]
+    runs: tuple[RunLine, ...]
+    problems: tuple[BrokenPromise, ...]
+    verified: str
+
+    def facts(self) -> dict[str, Any]:
+        return {"version": self.version, **self.figures()}
+
+    def figures(self) -> dict[str, float]:
+        return {**asdict(self.totals), "problems": len(self.problems)}
+
+
+# --- queries --------------------------------------------------------------------------------------
 
 
 def collect(
@@ -43,7 +180,7 @@ def collect(
     progress: Progress = silent,
     lines: int = LINES,
 ) -> Report:
-    """The report of the newest version, with its growth over at most so many before it."""
+    """The report of the newest version, with the growth over at most `versions` before it."""
     parts = ("figures", "growth", "schemas", "runs", "promises", "page")
 
     def begin(done: int) -> None:
@@ -62,10 +199,14 @@ def collect(
     )
     datasources = _datasources(catalog, stats.version, pairs, lines)
     schemas = _schemas(catalog, stats.version, pairs, lines)
-    waiting = _waiting(catalog, stats.version, lines)
+    # Those in quarantine first: they need attention.
+    without_schema = catalog.inspect.segments_without_schema(as_of=stats.version)
+    waiting = _lines(
+        WaitingLine, without_schema.orderBy(F.desc("quarantined"), "segment_id"), lines
+    )
     unused = _unused(catalog, stats.version, lines)
     begin(3)
-    runs = _runs(catalog, lines)
+    runs = _lines(RunLine, catalog.audit.runs().orderBy(F.desc("started_at")), lines)
     begin(4)
     checked = catalog.verify(version=stats.version)
     begin(5)
@@ -73,17 +214,7 @@ def collect(
         location=str(catalog.location),
         version=stats.version,
         made_at=datetime.now(UTC),
-        totals=Totals(
-            segments=stats.segments,
-            rows=stats.rows,
-            size_bytes=stats.size_bytes,
-            schemas=stats.schemas,
-            datasources=stats.datasources,
-            orphans=stats.orphans,
-            retired=stats.retired,
-            segments_without_schema=stats.segments_without_schema,
-            segments_quarantined=stats.segments_quarantined,
-        ),
+        totals=Totals(**{name: getattr(stats, name) for name in _names(Totals)}),
         growth=_growth(changes, stats),
         datasources=datasources,
         schemas=schemas,
@@ -92,29 +223,38 @@ def collect(
         commits=_commits(catalog, since, changes, lines),
         runs=runs,
         problems=tuple(
-            Problem(v.promise, v.what, v.count, str(v.rows[0])) for v in checked.violations
+            BrokenPromise(v.promise, v.what, v.count, str(v.rows[0])) for v in checked.violations
         ),
         verified=f"version {checked.version}",
     )
+
+
+def _names(line: type[Any]) -> list[str]:
+    return [field.name for field in fields(line)]
 
 
 def _rows(frame: DataFrame, limit: int) -> Rows:
     return frame.limit(limit).toArrow().to_pylist()
 
 
+def _lines(line: type[L], frame: DataFrame, limit: int) -> tuple[L, ...]:
+    """The first rows of a frame that has a column for each field of the line."""
+    return tuple(line(**row) for row in _rows(frame.select(*_names(line)), limit))
+
+
 def _changes(catalog: Catalog, first: int, last: int) -> tuple[int, Rows]:
-    """What each version changed after one from which the change feed can be read, and that one."""
+    """The oldest version from which the feed can be read, and what each later one changed."""
     while first < last:
         try:
             return first, catalog.audit.growth(first, last).orderBy("version").toArrow().to_pylist()
         except (VersionNotFound, PySparkException):
-            # Older files are gone. Half as far back is looked at next, so this ends soon.
+            # Older files are gone. The next try goes back half as far, so this ends soon.
             first += (last - first + 1) // 2
     return last, []
 
 
 def _growth(changes: Rows, now: Stats) -> tuple[Growth, ...]:
-    """What stood after each version, reckoned back from now: old versions may not be readable."""
+    """The totals after each version, computed back from now: old versions may be unreadable."""
     segments, rows, schemas = now.segments, now.rows, now.schemas
     found = []
     for change in reversed(changes):
@@ -156,25 +296,10 @@ def _schemas(
     frame = (
         catalog.schemas(as_of=version)
         .join(shared, "fingerprint", "left")
-        .select(
-            "fingerprint",
-            "ddl",
-            F.col("num_columns").alias("columns"),
-            F.coalesce("segments", F.lit(0)).alias("segments"),
-            F.coalesce("datasources", F.lit(0)).alias("datasources"),
-            "published_at",
-        )
+        .withColumnRenamed("num_columns", "columns")
+        .na.fill(0, ["segments", "datasources"])
     )
-    ordered = frame.orderBy(F.desc("segments"), "fingerprint")
-    return tuple(SchemaLine(**row) for row in _rows(ordered, lines))
-
-
-def _waiting(catalog: Catalog, version: int, lines: int) -> tuple[WaitingLine, ...]:
-    """Those in quarantine first: somebody has to look after them."""
-    names = list(WaitingLine.__dataclass_fields__)
-    frame = catalog.inspect.segments_without_schema(as_of=version).select(*names)
-    ordered = frame.orderBy(F.desc("quarantined"), "segment_id")
-    return tuple(WaitingLine(**row) for row in _rows(ordered, lines))
+    return _lines(SchemaLine, frame.orderBy(F.desc("segments"), "fingerprint"), lines)
 
 
 def _unused(catalog: Catalog, version: int, lines: int) -> tuple[UnusedLine, ...]:
@@ -184,12 +309,11 @@ def _unused(catalog: Catalog, version: int, lines: int) -> tuple[UnusedLine, ...
     retired = catalog.inspect.retired_schemas(as_of=version).selectExpr(
         "fingerprint", "ddl", "'retired' AS state", "retired_at AS since"
     )
-    frame = orphans.union(retired).orderBy("since", "fingerprint")
-    return tuple(UnusedLine(**row) for row in _rows(frame, lines))
+    return _lines(UnusedLine, orphans.union(retired).orderBy("since", "fingerprint"), lines)
 
 
 def _commits(catalog: Catalog, since: int, changes: Rows, lines: int) -> tuple[CommitLine, ...]:
-    """The newest commits whose changes could be read; what they added is known of no others."""
+    """The newest commits whose changes could be read."""
     changed = {row["version"]: row for row in changes}
     nothing = {"added": 0, "removed": 0, "changed": 0}
     return tuple(
@@ -204,12 +328,6 @@ def _commits(catalog: Catalog, since: int, changes: Rows, lines: int) -> tuple[C
         for row in _rows(catalog.audit.history(lines), lines)
         if row["version"] > since
     )
-
-
-def _runs(catalog: Catalog, lines: int) -> tuple[RunLine, ...]:
-    names = list(RunLine.__dataclass_fields__)
-    frame = catalog.audit.runs().orderBy(F.desc("started_at")).select(*names)
-    return tuple(RunLine(**row) for row in _rows(frame, lines))
 
 
 def _distinct(texts: Iterable[str | None] | None) -> tuple[str, ...]:

@@ -10,8 +10,8 @@ import pytest
 from catalog.maintenance.cleanup import (
     BATCH,
     FEW,
-    Candidate,
-    Change,
+    CleanupCandidate,
+    CleanupChange,
     CleanupPlan,
     batches,
     plan_cleanup,
@@ -21,7 +21,7 @@ CUTOFF = 1_000_000
 AGES = {"older": CUTOFF - 1, "just": CUTOFF, "younger": CUTOFF + 1}
 
 
-def candidate(fingerprint: str = "f1", **given: Any) -> Candidate:
+def candidate(fingerprint: str = "f1", **given: Any) -> CleanupCandidate:
     row: dict[str, Any] = {
         "bucket": 3,
         "retired": False,
@@ -31,14 +31,14 @@ def candidate(fingerprint: str = "f1", **given: Any) -> Candidate:
         "referenced": False,
         "live": True,
     }
-    return Candidate(fingerprint, **row | given)
+    return CleanupCandidate(fingerprint, **row | given)
 
 
-def retired(fingerprint: str = "f1", **given: Any) -> Candidate:
+def retired(fingerprint: str = "f1", **given: Any) -> CleanupCandidate:
     return candidate(fingerprint, **{"retired": True, "live": False} | given)
 
 
-def decided(*rows: Candidate) -> dict[str, list[str]]:
+def decided(*rows: CleanupCandidate) -> dict[str, list[str]]:
     plan = plan_cleanup(rows, CUTOFF, 100)
     return {
         "restore": [change.commit_id for change in plan.restore],
@@ -107,10 +107,10 @@ def test_a_copy_of_another_schema_does_not_keep_one_from_being_retired() -> None
     ],
 )
 def test_a_change_carries_the_row_as_it_was_seen_and_the_reason(
-    row: Candidate, field: str, why: str
+    row: CleanupCandidate, field: str, why: str
 ) -> None:
     plan = plan_cleanup([row], CUTOFF, 1)
-    assert plan == CleanupPlan(**{field: (Change("f1", 3, "c-f1", why),)})
+    assert plan == CleanupPlan(**{field: (CleanupChange("f1", 3, "c-f1", why),)})
 
 
 def test_purges_and_retirements_are_capped_each_and_restores_never() -> None:
@@ -140,8 +140,8 @@ def test_no_candidates_call_for_nothing() -> None:
 # --- what goes into one commit -------------------------------------------------------------------
 
 
-def spread_out(count: int, buckets: int) -> list[Change]:
-    return [Change(f"f{number}", number % buckets, "c", "why") for number in range(count)]
+def spread_out(count: int, buckets: int) -> list[CleanupChange]:
+    return [CleanupChange(f"f{number}", number % buckets, "c", "why") for number in range(count)]
 
 
 def test_nothing_to_do_is_no_commit() -> None:

@@ -12,7 +12,6 @@ from pyspark.sql import SparkSession
 
 from catalog import Catalog, Settings, Step
 from catalog.errors import ReadOnly, RetentionTooShort, VersionNotFound
-from catalog.maintenance import maintain
 from tests.concurrency.gates import Gate, Side, assert_promises
 from tests.unit.builders import segment
 
@@ -57,14 +56,15 @@ def test_compaction_sorts_by_key_so_that_a_publish_reads_few_files(
         f.stat().st_size
         for f in Path(f"{catalog.location}/entries").glob("kind=segment/*/*.parquet")
     )
-    monkeypatch.setattr(maintain, "FILE_BYTES", size // 2)
+    monkeypatch.setattr("catalog.delta.upkeep.FILE_BYTES", size // 2)
     cache = catalog.cache()
     steps: list[Step] = []
     report = catalog.maintain(vacuum=False, progress=steps.append)
     after = files(spark, catalog)
     assert report.compacted[0].after == len(after) < len(before)
     assert all(high < low for (_, high), (low, _) in pairwise(after))
-    assert [(step.done, step.total) for step in steps] == [(0, 1), (1, 1)]
+    compacting = [(step.done, step.total) for step in steps if step.what != "audit"]
+    assert compacting == [(0, 1), (1, 1)]
     # Nothing changed for readers: a poll follows and finds no change.
     polled = cache.poll()
     assert (polled.added, polled.removed, polled.changed, polled.reloaded) == (0, 0, 0, False)

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog import Catalog, Segment
-from catalog.report.collect import collect
+from catalog.report.content import collect
 from catalog.report.page import render
 from tests.unit.builders import segment
 

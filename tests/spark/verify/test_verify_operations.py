@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog import Catalog, VerifyReport
-from catalog.verify import nearby
+from catalog.verify import verifier
 from tests.spark.prepared import add, operation, part, stable, staged, stored, table, write
 from tests.unit.builders import segment
 
@@ -113,7 +113,7 @@ DAMAGE = {
             {**stored("table/d"), "bucket": 99},
             {**stable(1), "key": "other", "bucket": 99},
         ],
-        ("I2", "a row stands in a bucket where nobody looks for its key", "key"),
+        ("I2", "a row is in a bucket where its key is not looked up", "key"),
         {"orders/a", "table/b", "clicks", "who/knows", "c", "c/0", "table/d", "other"},
     ),
     "one staged change twice": (
@@ -157,7 +157,7 @@ def damaged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ve
         add(spark, location, *(row for rows, _, _ in DAMAGE.values() for row in rows))
         report = catalog.verify()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(nearby, "FEW_ROWS", 1)
+            patch.setattr(verifier, "FEW_ROWS", 1)
             scanned = catalog.verify()
         # A catalog that is too large to be kept is judged in the same way.
         assert counted(scanned) == counted(report)
@@ -282,11 +282,11 @@ def seen(report: VerifyReport) -> dict[tuple[str, str], set[tuple[Any, int]]]:
     }
 
 
-@pytest.mark.parametrize("few", [nearby.FEW_ROWS, 1], ids=["kept", "scanned"])
+@pytest.mark.parametrize("few", [verifier.FEW_ROWS, 1], ids=["kept", "scanned"])
 def test_a_range_names_each_operation_and_object_that_broke_a_rule_and_no_other(
     history: Catalog, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nearby, "FEW_ROWS", few)
+    monkeypatch.setattr(verifier, "FEW_ROWS", few)
     assert seen(history.verify(since=0)) == LIVES
 
 
