@@ -15,16 +15,15 @@ from catalog.model import Segment
 from catalog.schema.names import identifier
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-_WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
-_OPTIONAL: dict[str, tuple[type[T.DataType], ...]] = {
-    "size_bytes": _WHOLE,
-    "location": (T.StringType,),
-    "starts_at": (T.TimestampType,),
-    "ends_at": (T.TimestampType,),
+_ACCEPTED: dict[str, tuple[type[T.DataType], ...]] = {
+    "bigint": (T.ByteType, T.ShortType, T.IntegerType, T.LongType),
+    "string": (T.StringType,),
+    "timestamp": (T.TimestampType,),
 }
-_EMPTY = {
+_REQUIRED = {"schema": "string", "num_rows": "bigint"}
+_OPTIONAL = {
     "size_bytes": "bigint",
     "location": "string",
     "starts_at": "timestamp",
@@ -65,12 +64,7 @@ def normalised(frame: DataFrame) -> DataFrame:
             columns=sorted(types),
         )
     ids = ("datasource", "name") if named_by_parts else ("segment_id",)
-    expected: dict[str, tuple[type[T.DataType], ...]] = {
-        **dict.fromkeys(ids, (T.StringType,)),
-        "schema": (T.StringType,),
-        "num_rows": _WHOLE,
-        **_OPTIONAL,
-    }
+    expected = {**dict.fromkeys(ids, "string"), **_REQUIRED, **_OPTIONAL}
     unknown = sorted(types.keys() - expected.keys())
     missing = sorted(expected.keys() - types.keys() - _OPTIONAL.keys())
     if unknown or missing:
@@ -81,8 +75,9 @@ def normalised(frame: DataFrame) -> DataFrame:
             missing=missing,
         )
     for name, data_type in types.items():
-        if not isinstance(data_type, expected[name]):
-            wanted = " or ".join(t.typeName() for t in expected[name])
+        accepted = _ACCEPTED[expected[name]]
+        if not isinstance(data_type, accepted):
+            wanted = " or ".join(t.typeName() for t in accepted)
             raise InvalidInput(
                 f"The column {name} must be {wanted}, not {data_type.simpleString()}; cast it.",
                 column=name,
@@ -97,15 +92,11 @@ def normalised(frame: DataFrame) -> DataFrame:
     )
     return frame.select(
         segment_id.alias("segment_id"),
-        F.col("schema"),
-        F.col("num_rows").cast("bigint").alias("num_rows"),
-        *(_optional(name, types) for name in _OPTIONAL),
+        *(
+            (F.col(name) if name in types else F.lit(None)).cast(kind).alias(name)
+            for name, kind in {**_REQUIRED, **_OPTIONAL}.items()
+        ),
     )
-
-
-def _optional(name: str, types: dict[str, T.DataType]) -> Column:
-    column = F.col(name) if name in types else F.lit(None)
-    return column.cast(_EMPTY[name]).alias(name)
 
 
 # --- manifests ------------------------------------------------------------------------------------
