@@ -52,6 +52,7 @@ def _arrow_schema(types: Mapping[str, str]) -> pa.Schema:
 
 ENTRY = _arrow_schema({column.name: column.type for column in ENTRY_COLUMNS})
 CHANGE_ENTRY = _arrow_schema(_CHANGE_TYPES)
+_OF_SEGMENTS = ("num_rows", "size_bytes", "location", "starts_at", "ends_at", "state")
 
 # The key of the guard: every commit that changes an object changes this row.
 OBJECTS = "objects"
@@ -100,10 +101,6 @@ def entry_table(
     datasources = [segment.datasource for segment in segments]
     bucket_by_datasource = {name: bucket_of(name, buckets) for name in set(datasources)}
     n, m = len(pairs), len(segments)
-
-    def only_segments(name: str, values: list[Any]) -> Any:
-        return pa.array([None] * n + values, ENTRY.field(name).type)
-
     # Arrow repeats single values: to convert 100,000 equal times takes longer than all the rest.
     same: dict[str, Any] = {
         "commit_id": commit_id,
@@ -120,13 +117,11 @@ def entry_table(
         + [segment.fingerprint for segment in segments],
         "digest": [schema.digest for schema, _ in pairs]
         + [segment.digest if digests else None for segment in segments],
-        "datasource": only_segments("datasource", datasources),
-        "num_rows": only_segments("num_rows", [segment.num_rows for segment in segments]),
-        "size_bytes": only_segments("size_bytes", [segment.size_bytes for segment in segments]),
-        "location": only_segments("location", [segment.location for segment in segments]),
-        "starts_at": only_segments("starts_at", [segment.starts_at for segment in segments]),
-        "ends_at": only_segments("ends_at", [segment.ends_at for segment in segments]),
-        "state": only_segments("state", [segment.state for segment in segments]),
+        "datasource": [*[None] * n, *datasources],
+        **{
+            name: [*[None] * n, *(getattr(segment, name) for segment in segments)]
+            for name in _OF_SEGMENTS
+        },
         "payload": [schema.payload for schema, _ in pairs] + [None] * m,
         "changed_by": [actor for _, actor in pairs] + list(actors),
     }
