@@ -26,8 +26,7 @@ from catalog.backups.restore import Restore, RestoreReport, RestoreTarget
 from catalog.cache.api import board_of, open_cache
 from catalog.cache.cache import Cache
 from catalog.cache.holders import Caches
-from catalog.commit.committer import Committer
-from catalog.commit.counters import Counters
+from catalog.commit.committer import Committer, OperationCounters
 from catalog.config import Settings, user
 from catalog.context import Call, CallOptions, Context
 from catalog.contracts.api import ContractsApi
@@ -146,7 +145,7 @@ class _Shared:
         )
         self.dropper = Dropper(context.writer, buckets, environment)
         self.completer = Completer(context.writer, buckets, terms, environment)
-        self.committer = Committer(context.writer, buckets, environment, Counters())
+        self.committer = Committer(context.writer, buckets, environment, OperationCounters())
 
     def close(self) -> None:
         self.caches.stop()

@@ -24,8 +24,8 @@ from catalog.delta.layout import (
     RESTORED_PROPERTY,
     RESTORING_PROPERTY,
     TABLE_PROPERTIES,
-    bucket_sql,
     nulls,
+    row_bucket_sql,
 )
 from catalog.delta.location import Location, absolute
 from catalog.delta.runs import RUNS, RunLog
@@ -206,7 +206,7 @@ def rows_of(files: BackupFiles, manifest: Manifest, buckets: int) -> DataFrame:
     rows = files.entries(manifest.attempt)
     return rows.selectExpr("*", *nulls(rows.columns)).selectExpr(
         *(
-            f"{bucket_sql(buckets)} AS bucket" if column.name == "bucket" else column.name
+            f"{row_bucket_sql(buckets)} AS bucket" if column.name == "bucket" else column.name
             for column in COLUMNS
         )
     )

@@ -22,7 +22,7 @@ from catalog.contracts.limits import TableLimits
 from catalog.contracts.reading import DatasourceRow, read_datasources
 from catalog.delta.layout import complete, schema_bucket_sql
 from catalog.delta.session import Tuning, tune
-from catalog.delta.statements import DATASOURCE
+from catalog.delta.statements import BULK_ROWS, DATASOURCE
 from catalog.delta.store import Store
 from catalog.errors import NumberTaken
 from catalog.model import Kind
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 OBJECT = "object"
-# From this number of rows on, a statement runs longer than it is planned.
-_BULK = 5_000
 # Up to this number, changes are kept in memory.
 _FEW = 5_000
 
@@ -172,7 +170,7 @@ class Comparer:
             reaches=found,
             schemas=sum(row["count"] for row in missing),
             schema_buckets=frozenset(buckets),
-            bulk=sum(row["count"] for row in kinds) >= _BULK,
+            bulk=sum(row["count"] for row in kinds) >= BULK_ROWS,
         )
 
     def _unlimited(

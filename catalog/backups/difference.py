@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from catalog.commit.changes import Change
-from catalog.commit.rowset import RowSet, as_changes
+from catalog.commit.rows import RowSet, as_changes
+from catalog.delta.changes import RowChange
 from catalog.delta.layout import ENTRY_COLUMNS, schema_bucket_sql
 from catalog.delta.statements import DATASOURCE
 from catalog.errors import CommitFailed
@@ -135,11 +135,11 @@ def contrast(then: DataFrame, now: DataFrame) -> DataFrame:
     grows = f"kind = '{Kind.NAMED}' AND {current('o')} > {current('n')}"
     differs = " OR ".join(f"NOT o.{name} <=> n.{name}" for name in _CONTENT)
     change = (
-        f"CASE WHEN n.commit_id IS NULL THEN '{Change.INSERT}' WHEN o.commit_id IS NULL "
-        f"THEN IF(kind IN ({kinds_that(Behaviour.RESTORED)}), '{Change.DELETE}', NULL) "
-        f"WHEN {grows} THEN '{Change.UPDATE}' "
+        f"CASE WHEN n.commit_id IS NULL THEN '{RowChange.INSERT}' WHEN o.commit_id IS NULL "
+        f"THEN IF(kind IN ({kinds_that(Behaviour.RESTORED)}), '{RowChange.DELETE}', NULL) "
+        f"WHEN {grows} THEN '{RowChange.UPDATE}' "
         f"WHEN kind IN ({kinds_that(Behaviour.GROW_ONLY)}) THEN NULL "
-        f"WHEN {differs} THEN '{Change.UPDATE}' END AS change"
+        f"WHEN {differs} THEN '{RowChange.UPDATE}' END AS change"
     )
     revision = "greatest(coalesce(o.revision, 0), coalesce(n.revision, 0)) + 1 AS revision"
     # Also of a segment that is deleted: claims are looked up by its datasource.
@@ -168,7 +168,7 @@ def reaches(changed: DataFrame) -> list[Reach]:
         .agg(
             *(
                 F.count_if(F.col("change") == change.value).alias(change.value)
-                for change in (Change.INSERT, Change.UPDATE, Change.DELETE)
+                for change in (RowChange.INSERT, RowChange.UPDATE, RowChange.DELETE)
             ),
             F.collect_set("bucket").alias("buckets"),
             F.min("key").alias("low"),
@@ -243,7 +243,7 @@ def probes(
     )
     checked = (
         changed.where("kind = 'segment'")
-        .selectExpr("bucket", "datasource", f"change <> '{Change.DELETE}' AS comes")
+        .selectExpr("bucket", "datasource", f"change <> '{RowChange.DELETE}' AS comes")
         .union(more.selectExpr("bucket", "datasource", "false AS comes"))
         .groupBy("bucket", "datasource")
         .agg(F.bool_or("comes").alias("comes"))
@@ -251,8 +251,8 @@ def probes(
         .join(known.selectExpr("key AS datasource", "commit_id AS seen"), "datasource", "left")
     )
     change = (
-        f"CASE WHEN seen IS NOT NULL THEN '{Change.EXPECT}' "
-        f"WHEN comes THEN '{Change.INSERT}' ELSE '{Change.PROBE}' END"
+        f"CASE WHEN seen IS NOT NULL THEN '{RowChange.EXPECT}' "
+        f"WHEN comes THEN '{RowChange.INSERT}' ELSE '{RowChange.PROBE}' END"
     )
     return as_changes(
         checked,
@@ -299,7 +299,7 @@ def carried(
     session = then.sparkSession
     others = session.createDataFrame([(each,) for each in sorted(more)], "key STRING")
     wanted = (
-        changed.where(f"change <> '{Change.DELETE}' AND fingerprint IS NOT NULL")
+        changed.where(f"change <> '{RowChange.DELETE}' AND fingerprint IS NOT NULL")
         .selectExpr("fingerprint AS key")
         .union(gone)
         .union(others)
@@ -325,7 +325,7 @@ def carried(
             "published_at": "d.published_at",
             **_NO_INTERVAL,
             **_written(rows),
-            "change": f"'{Change.INSERT}'",
+            "change": f"'{RowChange.INSERT}'",
         },
     )
 

@@ -15,14 +15,14 @@ from catalog.backups.difference import (
     first_keys,
     probes,
 )
-from catalog.commit.changes import Change, plain_clash
 from catalog.commit.claims import Standing, claimed, standing_claims
 from catalog.commit.committer import Committed, Committer, Settled
 from catalog.commit.operation_rows import OBJECT_BUCKET
-from catalog.commit.rowset import RowSet
+from catalog.commit.rows import RowSet
 from catalog.context import Call
 from catalog.contracts.rows import write_terms
 from catalog.contracts.terms import Terms
+from catalog.delta.changes import RowChange, plain_clash
 from catalog.delta.layout import bucket_of
 from catalog.delta.session import Tuning
 from catalog.delta.statements import DATASOURCE, Statement
@@ -85,18 +85,18 @@ class Rollback:
         shown[OBJECT] = tuple(
             sorted(
                 (
-                    *((Change.INSERT.value, key) for key in changed.inserted),
-                    *((Change.UPDATE.value, key) for key in changed.updated),
-                    *((Change.DELETE.value, key) for key in changed.deleted),
+                    *((RowChange.INSERT.value, key) for key in changed.inserted),
+                    *((RowChange.UPDATE.value, key) for key in changed.updated),
+                    *((RowChange.DELETE.value, key) for key in changed.deleted),
                 ),
                 key=lambda each: each[1],
             )[:_SHOWN]
         )
         gone = plan.gone.orderBy("key").limit(_SHOWN).collect() if plan.schemas else []
-        shown["schema"] = tuple((Change.INSERT.value, row["key"]) for row in gone)
+        shown["schema"] = tuple((RowChange.INSERT.value, row["key"]) for row in gone)
         shown[DATASOURCE] = (
             *shown.get(DATASOURCE, ()),
-            *((Change.UPDATE.value, row.datasource) for row in plan.unlimited),
+            *((RowChange.UPDATE.value, row.datasource) for row in plan.unlimited),
         )[:_SHOWN]
         changes = tuple(replace(each, first=shown[each.kind]) for each in plan.changes)
         return RollbackReport(plan.version, "", past.name, plan.version, changes, dry_run=True)
@@ -207,7 +207,7 @@ class Rollback:
         objects = plan.objects
         changing = objects.written.keys() | objects.changed.deleted.keys()
         for key in objects.keys - changing:
-            rows.add(OBJECT, OBJECT_BUCKET, key, Change.PROBE)
+            rows.add(OBJECT, OBJECT_BUCKET, key, RowChange.PROBE)
         for name in objects.datasources:
             rows.reads_all("staged", [self._bucket(name)])
         if objects.keys:

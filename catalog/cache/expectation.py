@@ -9,7 +9,7 @@ from typing import Any
 from catalog.cache.snapshot import Snapshot
 from catalog.errors import CatalogError, InvalidInput, NotInSnapshot, SchemaVersionMismatch
 from catalog.schema import Schema
-from catalog.schema.prefix import MAX_DIGITS, is_prefix
+from catalog.schema.canonical import MAX_DIGITS, is_prefix
 
 
 @dataclass(frozen=True)

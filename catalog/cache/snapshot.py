@@ -18,8 +18,8 @@ from catalog.errors import InvalidInput, NotInSnapshot
 from catalog.evolution.merge import Policy
 from catalog.read.datasource_schema import DatasourceSchema, Merges
 from catalog.schema import Schema
-from catalog.schema.prefix import resolve_prefix
-from catalog.schema.stored import read_stored
+from catalog.schema.canonical import resolve_prefix
+from catalog.schema.model import read_stored
 from catalog.words import chosen
 
 # Schemas that are not published yet come after all others.

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from catalog.errors import InvalidInput, NotInSnapshot, UnknownName, UnknownSchema
 from catalog.names.keys import reference
 from catalog.schema import Schema
-from catalog.schema.prefix import is_prefix
+from catalog.schema.canonical import is_prefix
 
 if TYPE_CHECKING:
     from catalog.catalog import Catalog

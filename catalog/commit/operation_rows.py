@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -36,7 +36,7 @@ class OperationState(StrEnum):
         return self in (OperationState.PUBLISHED, OperationState.ABORTED)
 
 
-class Action(StrEnum):
+class StagedAction(StrEnum):
     """What a staged row does with the row that it is for."""
 
     PUBLISH = "publish"
@@ -162,19 +162,8 @@ class PartRow:
 
     def payload(self) -> str:
         """The JSON document in the row."""
-        return json.dumps(
-            {
-                "segments": self.segments,
-                "drops": self.drops,
-                "objects": self.objects,
-                "floor": self.floor,
-                "buckets": list(self.buckets),
-                "based": list(self.based),
-                "low": self.low,
-                "high": self.high,
-            },
-            ensure_ascii=False,
-        )
+        said = {name: each for name, each in asdict(self).items() if name not in ("part", "digest")}
+        return json.dumps(said, ensure_ascii=False)
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> PartRow:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from catalog.commit.changes import plain_clash
 from catalog.commit.claims import claimed, claims_on
 from catalog.commit.committer import Committed, Committer, Settled
-from catalog.commit.rowset import RowSet
+from catalog.commit.rows import RowSet
 from catalog.context import Call
 from catalog.contracts.checking import Offence, offences_of
 from catalog.contracts.model import Contract
@@ -20,6 +19,7 @@ from catalog.contracts.reading import (
 )
 from catalog.contracts.rows import write_terms
 from catalog.contracts.terms import Terms
+from catalog.delta.changes import plain_clash
 from catalog.delta.statements import Statement
 
 VERB = "contract"

@@ -99,6 +99,9 @@ DEFAULT_SEGMENT_BUCKETS = 16
 # Many, so that two operations opened at the same time rarely conflict.
 OPERATION_BUCKETS = 64
 
+# What the bucket of a segment, of a part of an operation and of a version of a name follows from.
+BEFORE_SLASH = "substring_index(key, '/', 1)"
+
 LAYOUT_PROPERTY = "strata.layout"
 # Marks the side tables as ours: a schema may have other tables of these names.
 TABLE_PROPERTY = "strata.table"
@@ -202,16 +205,21 @@ def bucket_of(text: str, buckets: int) -> int:
     return signed % buckets
 
 
+def bucket_sql(text: str, buckets: int) -> str:
+    """`bucket_of` in SQL, for an expression."""
+    return f"pmod(xxhash64({text}), {buckets})"
+
+
 def schema_bucket_sql(fingerprint: str) -> str:
     """The bucket of a schema, as an expression over the column with its fingerprint."""
-    return f"CAST(pmod(xxhash64({fingerprint}), {SCHEMA_BUCKETS}) AS INT)"
+    return f"CAST({bucket_sql(fingerprint, SCHEMA_BUCKETS)} AS INT)"
 
 
-def bucket_sql(buckets: int) -> str:
+def row_bucket_sql(buckets: int) -> str:
     """The bucket of a row in a catalog with this number of segment buckets, as an expression."""
     return (
         "CAST(CASE WHEN kind IN ('segment', 'datasource') OR (kind = 'staged' AND target IN "
-        f"('segment', 'datasource')) THEN pmod(xxhash64(substring_index(key, '/', 1)), {buckets}) "
+        f"('segment', 'datasource')) THEN {bucket_sql(BEFORE_SLASH, buckets)} "
         "ELSE bucket END AS INT)"
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from catalog.delta.failures import mark
 from catalog.delta.layout import COLUMNS, ENTRY_COLUMNS, ColumnSpec
@@ -14,6 +14,7 @@ from catalog.schema.names import literal
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+Listed = TypeVar("Listed", str, int)
 Partition = tuple[str, int]
 Bounds = Mapping[str, tuple[str, str]]
 
@@ -32,6 +33,9 @@ _WRITTEN = f"s.kind <> '{ASKING}'"
 
 # The key of the part that a staged row belongs to.
 PART_KEY = "concat(t.operation, '/', t.part)"
+
+# From this many rows on, running a statement takes longer than planning and compiling it.
+BULK_ROWS = 5_000
 
 _SAME_KEY = "t.kind = s.kind AND t.bucket = s.bucket AND t.key = s.key"
 
@@ -70,13 +74,18 @@ class Refuse(Enum):
     OTHER_SCHEMA = "t.kind <> 'segment' AND NOT t.digest <=> s.digest"
 
 
+def listed(values: Iterable[Listed]) -> str:
+    """Distinct values as literals, in order: the inside of an IN clause."""
+    return ", ".join(literal(v) if isinstance(v, str) else str(v) for v in sorted(set(values)))
+
+
 def partitions_clause(partitions: Iterable[Partition]) -> str:
     """The partitions that a statement reads, as literals: what Delta checks conflicts by."""
     by_kind: dict[str, list[int]] = {}
-    for kind, bucket in sorted(set(partitions)):
+    for kind, bucket in sorted(partitions):
         by_kind.setdefault(kind, []).append(bucket)
     return " OR ".join(
-        f"(t.kind = {literal(kind)} AND t.bucket IN ({', '.join(map(str, buckets))}))"
+        f"(t.kind = {literal(kind)} AND t.bucket IN ({listed(buckets)}))"
         for kind, buckets in by_kind.items()
     )
 
@@ -115,8 +124,8 @@ class Claims:
 
 def not_among(column: str, names: Iterable[str]) -> str:
     """The condition that a column has none of these values."""
-    listed = ", ".join(map(literal, sorted(names)))
-    return f"{column} NOT IN ({listed})" if listed else "true"
+    some = listed(names)
+    return f"{column} NOT IN ({some})" if some else "true"
 
 
 def with_claims(partitions: Iterable[Partition]) -> set[Partition]:
@@ -245,6 +254,20 @@ def insert_or_replace(
     )
 
 
+def merge_segments(
+    target: str,
+    partitions: Iterable[Partition],
+    bounds: Bounds,
+    refuse: Refuse | None,
+    claims: Claims,
+    terms: bool,
+) -> Callable[[str], str]:
+    """The MERGE of a publish: it inserts, or with nothing to refuse also replaces."""
+    if refuse is None:
+        return insert_or_replace(target, partitions, bounds, claims, terms)
+    return insert_missing(target, partitions, bounds, refuse, claims, terms)
+
+
 _COMPLETED = (
     *("commit_id", "fingerprint", "digest", "num_rows", "size_bytes", "state", "payload"),
     *("changed_at", "changed_by"),
@@ -301,6 +324,21 @@ def delete_where(
         f"WHEN t.kind = 'staged' AND {refused} THEN {mark('t.kind', 't.key')} "
         f"WHEN t.kind = 'staged' THEN false ELSE {where} END"
     )
+
+
+def delete_operations(
+    target: str,
+    kinds: Iterable[str],
+    buckets: Iterable[int],
+    operations: Iterable[str],
+    commits: Iterable[str],
+) -> Callable[[str], str]:
+    """A DELETE of rows of some operations, only if they were written by these commits."""
+    text = (
+        f"DELETE FROM {target} WHERE kind IN ({listed(kinds)}) AND bucket IN ({listed(buckets)}) "
+        f"AND operation IN ({listed(operations)}) AND commit_id IN ({listed(commits)})"
+    )
+    return lambda _: text
 
 
 def retire_keys(

@@ -23,7 +23,7 @@ from catalog.delta.layout import (
     RESTORING_PROPERTY,
     TABLE_PROPERTY,
     Layout,
-    bucket_sql,
+    row_bucket_sql,
 )
 from catalog.delta.location import ENTRIES, Location, TableLock, local_path, table_uri
 from catalog.delta.store import Detail, Store, read_detail
@@ -201,7 +201,7 @@ def constrain_buckets(store: Store, lock: TableLock, buckets: int, deadline: Dea
         try:
             store.session.sql(
                 f"ALTER TABLE {store.relation} ADD CONSTRAINT {BUCKETS_CONSTRAINT} "
-                f"CHECK (bucket = {bucket_sql(buckets)})"
+                f"CHECK (bucket = {row_bucket_sql(buckets)})"
             )
         except Exception:  # a concurrent restore was first, or only the answer was lost
             if _CONSTRAINT not in store.detail().properties:

@@ -9,10 +9,10 @@ from datetime import datetime
 from typing import Any
 
 from catalog.errors import CorruptSchema
-from catalog.evolution.compatibility import Change, Compatibility, Mode
+from catalog.evolution.compatibility import ColumnChange, Compatibility, Mode
 from catalog.schema import Schema
 from catalog.schema.names import shown
-from catalog.schema.sparkjson import compact
+from catalog.schema.spark_json import compact
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Reason:
     against: int
 
     @classmethod
-    def of(cls, change: Change, against: int) -> Reason:
+    def of(cls, change: ColumnChange, against: int) -> Reason:
         """A change as a reason."""
         return cls(change.path, str(change.kind), change.old, change.new, change.reason, against)
 

@@ -13,8 +13,8 @@ from catalog.names.keys import name_bucket, parts_of
 from catalog.names.model import Head, NamedSchema, Version
 from catalog.names.plan import History, unknown_version
 from catalog.schema import Schema
+from catalog.schema.model import read_stored
 from catalog.schema.names import literal
-from catalog.schema.stored import read_stored
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ from datetime import timedelta
 from typing import Unpack
 
 from catalog.cache.holders import Caches
-from catalog.commit.committer import Committer
-from catalog.commit.counters import OperationMetrics
+from catalog.commit.committer import Committer, OperationMetrics
 from catalog.context import CallOptions, Context
 from catalog.delta.store import AsOf, Epoch
 from catalog.errors import InvalidInput

@@ -1,9 +1,9 @@
-"""What makes operations visible: publish, publish at an epoch, steps of the stable epoch."""
+"""Making operations visible: publish, publish at an epoch, advance the stable epoch."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from catalog.commit.claims import (
@@ -13,24 +13,41 @@ from catalog.commit.claims import (
     stable_epoch,
     view_operation,
 )
-from catalog.commit.committer import Committer, Settled, named
-from catalog.commit.operation_rows import EpochRow, OperationRow, OperationState, PartRow
-from catalog.commit.rowset import RowSet
+from catalog.commit.committer import Committer, Settled
+from catalog.commit.operation_rows import (
+    EpochRow,
+    OperationRow,
+    OperationState,
+    PartRow,
+    StagedAction,
+)
+from catalog.commit.rows import RowSet
 from catalog.context import Call
+from catalog.contracts.checking import offences_of, refused_only, violation
+from catalog.contracts.limits import TableLimits
+from catalog.contracts.reading import group_segments, read_datasources, schemas_of
 from catalog.contracts.rows import write_limits
-from catalog.delta.statements import Statement
-from catalog.delta.store import ADVANCE
+from catalog.contracts.terms import Terms
+from catalog.delta.layout import bucket_of
+from catalog.delta.statements import BULK_ROWS, Statement, listed
+from catalog.delta.store import ADVANCE, Store
 from catalog.errors import EpochNotNewer, EpochOrder, EpochRegression
 from catalog.objects.apply import after, check_in_order, in_order, write_objects
 from catalog.objects.limits import changed_limits
-from catalog.objects.reading import all_objects, staged_objects
-from catalog.operations.decision import Decision, check_complete, decided, decision_of
-from catalog.operations.net import net_segments
-from catalog.operations.tables import check_tables
+from catalog.objects.model import Node
+from catalog.objects.reading import StagedObject, all_objects, staged_objects
+from catalog.objects.schemas import check_schemas
+from catalog.operations.decision import (
+    Decision,
+    check_complete,
+    decided_before,
+    decided_now,
+    named,
+)
+from catalog.operations.store import net_segments
+from catalog.schema.names import literal
 
 log = logging.getLogger(__name__)
-# From so many staged segments on, running a statement takes longer than planning it.
-_BULK = 5_000
 
 
 @dataclass(frozen=True)
@@ -72,7 +89,7 @@ class Applier:
                 )
             rows.operation(row.now(OperationState.PUBLISHED), row)
             return self._apply(
-                "apply", rows, view.version, [row], [*view.parts.values()], judge=True
+                "apply", rows, view.version, [row], [*view.parts.values()], check=True
             )
 
         try:
@@ -82,12 +99,11 @@ class Applier:
             return decision
         self._committer.counters.add(published=1)
         log.info("operation %s: published at version %d", operation, done.version)
-        return decided(done, operation, OperationState.PUBLISHED)
+        return decided_now(done, operation, OperationState.PUBLISHED)
 
     def _again(self, view: OperationView) -> Decision:
         """An operation that was published before, with the version of that if it is still known."""
-        version = self._store.find_commit(view.operation.commit_id)
-        return decision_of(view, repeated=True, version=version)
+        return decided_before(view, self._store.find_commit(view.operation.commit_id))
 
     def _apply(
         self,
@@ -96,17 +112,17 @@ class Applier:
         version: int,
         operations: Sequence[OperationRow],
         parts: Sequence[PartRow],
-        judge: bool = False,
+        check: bool = False,
     ) -> Statement:
         """The statement that makes everything of some operations visible.
 
-        `judge` asks the rules, and whether what waits for its epoch can still come after them.
+        `check` applies the rules, also to the operations that wait for their epochs.
         """
         if any(part.objects for part in parts):
             objects = all_objects(self._store, version)
             staged = staged_objects(self._store, version)
             buckets = self._committer.buckets
-            if judge:
+            if check:
                 own = operations[0]
                 waiting = in_order(objects.ready)
                 check_in_order(objects.nodes, staged, [*operations, *waiting], own.id)
@@ -121,7 +137,7 @@ class Applier:
             point,
             self._store,
             more=[] if segments is None else [segments],
-            bulk=sum(part.segments + part.drops for part in parts) >= _BULK,
+            bulk=sum(part.segments + part.drops for part in parts) >= BULK_ROWS,
             changing=True,
         )
 
@@ -168,7 +184,7 @@ class Applier:
             return decision
         self._committer.counters.add(made_ready=1)
         log.info("operation %s: ready at epoch %d", operation, epoch)
-        return decided(done, operation, OperationState.READY, epoch)
+        return decided_now(done, operation, OperationState.READY, epoch)
 
     def _check_objects(self, rows: RowSet, view: OperationView, ready: OperationRow) -> None:
         """What would be refused when it is applied is refused now: ready is final.
@@ -225,3 +241,49 @@ class Applier:
         names = tuple(each.id for each in applied)
         log.info("stable epoch %d at version %d: applied %s", epoch, done.version, names)
         return Advance(done.version, done.commit_id, before[0].stable, epoch, names, done.retries)
+
+
+# --- tables of operations -----------------------------------------------------------------------
+
+
+def check_tables(
+    store: Store,
+    buckets: int,
+    version: int,
+    nodes: Mapping[str, Node],
+    staged: Sequence[StagedObject],
+    operation: OperationRow,
+) -> None:
+    """Refuses an operation whose tables name schemas that are not there, or limit its segments.
+
+    `nodes` are all objects before it. What it stages was checked by the terms that were there; its
+    own tables give others, in whatever order its parts came.
+
+    Raises:
+        RuleViolation: A schema is not there.
+        ContractViolation: Segments of the operation break the limits of its own tables.
+    """
+    later = after(nodes, staged, [operation])
+    check_schemas(store, version, nodes, later)
+    limits = changed_limits(nodes, later)
+    if any(limits.values()):
+        _check_segments(store, buckets, version, operation.id, limits)
+
+
+def _check_segments(
+    store: Store, buckets: int, version: int, operation: str, limits: Mapping[str, TableLimits]
+) -> None:
+    terms = {
+        row.datasource: Terms.of(row.terms.contract, limits[row.datasource])
+        for row in read_datasources(store, buckets, limits, version)
+    }
+    homes = listed(bucket_of(name, buckets) for name in limits)
+    segments = store.session.sql(
+        f"SELECT * FROM {store.pinned(version)} WHERE kind = 'staged' AND bucket IN ({homes}) "
+        f"AND target = 'segment' AND operation = {literal(operation)} "
+        f"AND action IN ('{StagedAction.PUBLISH}', '{StagedAction.REPLACE}')"
+    )
+    groups = group_segments(segments, terms)
+    schemas = schemas_of(store, version, {each.fingerprint for each in groups})
+    if refused := refused_only(offences_of(groups, terms, schemas)):
+        raise violation(refused)

@@ -20,9 +20,9 @@ from catalog.read.reader import Reader, Request
 from catalog.read.registry import Holders, Registry
 from catalog.read.selection import Where
 from catalog.schema import Schema
+from catalog.schema.canonical import MAX_DIGITS, is_prefix, resolve_prefix
+from catalog.schema.model import read_stored
 from catalog.schema.names import literal
-from catalog.schema.prefix import MAX_DIGITS, is_prefix, resolve_prefix
-from catalog.schema.stored import read_stored
 from catalog.words import chosen
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from catalog.errors import CatalogError, LoadInterrupted, UnknownSchema
 from catalog.schema import Schema
-from catalog.schema.stored import read_stored
+from catalog.schema.model import read_stored
 
 KEEP = 600.0
 _AGAIN = "The load that this call waited for was interrupted; call again."

@@ -28,7 +28,7 @@ from catalog.errors import InvalidInput, InvalidSchema
 from catalog.model import LARGEST_COUNT, check_segment_id
 from catalog.schema import Schema
 from catalog.schema.names import shown
-from catalog.schema.sparkjson import compact
+from catalog.schema.spark_json import compact
 
 FORMAT = 1
 LONGEST_TTL = 7 * 86_400.0

@@ -22,7 +22,7 @@ from catalog.files.formats import FORMATS, escaped, place_of
 from catalog.model import Caller
 from catalog.objects.model import Node
 from catalog.retention.selection import DueSegment
-from catalog.schema.stored import read_stored
+from catalog.schema.model import read_stored
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

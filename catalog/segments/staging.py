@@ -6,22 +6,30 @@ change what a write does. A Delta table, unlike loose files, can be cleared by S
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from catalog.commit.committer import collision
 from catalog.commit.rows import STAGED_DIGEST_SQL
+from catalog.contracts.checking import Offence, offences_of
+from catalog.contracts.reading import group_segments
+from catalog.contracts.terms import Terms
 from catalog.delta.layout import TABLE_PROPERTY, properties_sql
 from catalog.delta.location import Location, TableLock
 from catalog.delta.session import Tuning, release, tune
+from catalog.delta.statements import Bounds, Partition, listed
 from catalog.delta.store import Store
 from catalog.delta.tables import create_table, ours_exists
 from catalog.delta.writer import Writer
 from catalog.environment import Deadline, Environment
+from catalog.errors import DuplicateSegment, InvalidSegment
+from catalog.model import Kind
 from catalog.schema import Schema
 from catalog.schema.names import literal
-from catalog.segments.described import STAGED_DDL, Describe
+from catalog.segments.described import INVALID, STAGED_DDL, Describe
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -163,7 +171,7 @@ class Staging:
 
     def schemas(self, batch: str, fingerprints: Iterable[str]) -> dict[str, Schema]:
         """The schemas with these fingerprints, which segments of a batch use."""
-        names = ", ".join(map(literal, sorted(fingerprints)))
+        names = listed(fingerprints)
         if not names:
             return {}
         rows = self.query(
@@ -176,3 +184,79 @@ class Staging:
     def query(self, batch: str, text: str) -> list[Row]:
         """A small query over a batch, which it names `{rows}`."""
         return self._session.sql(text.replace("{rows}", self.rows(batch))).collect()
+
+
+@dataclass(frozen=True)
+class StagedBatch:
+    """A batch that was staged and checked: what a statement has to know of it."""
+
+    name: str
+    segments: int
+    repeated: bool
+    partitions: frozenset[Partition]
+    bounds: Bounds
+    fingerprints: tuple[str, ...]
+
+
+def check_staged(staging: Staging, name: str) -> StagedBatch | None:
+    """Checks a staged batch; nothing if it is empty, an error if a row breaks a rule."""
+    kinds = (Kind.SEGMENT.value, Kind.SCHEMA.value)
+    figures = staging.figures(name, (*kinds, INVALID))
+    if figures[INVALID]["rows"]:
+        raise _invalid(figures[INVALID]["rows"], staging, name)
+    segments = figures[Kind.SEGMENT.value]["rows"]
+    if not segments:
+        return None
+    repeated, differing = staging.repeats(name)
+    if differing:
+        raise DuplicateSegment(
+            f"The frame holds segment ids more than once with different content, such as "
+            f"{', '.join(differing)}; give each once.",
+            segment_ids=differing,
+        )
+    schemas = staging.query(
+        name,
+        "SELECT key, count(DISTINCT digest) AS contents FROM {rows} WHERE kind = 'schema' "
+        "GROUP BY key ORDER BY key",
+    )
+    for row in schemas:
+        if row["contents"] > 1:
+            raise collision(row["key"])
+    return StagedBatch(
+        name=name,
+        segments=segments - repeated,
+        repeated=repeated > 0,
+        partitions=frozenset((kind, b) for kind in kinds for b in figures[kind]["buckets"]),
+        # Segments whose schemas are not known bring none.
+        bounds={
+            kind: (figures[kind]["low"], figures[kind]["high"])
+            for kind in kinds
+            if figures[kind]["rows"]
+        },
+        fingerprints=tuple(row["key"] for row in schemas),
+    )
+
+
+def staged_offences(
+    staging: Staging, batch: StagedBatch, terms: Mapping[str, Terms], session: SparkSession
+) -> tuple[Offence, ...]:
+    """What a batch breaks of terms, by the schemas and the largest of its segments."""
+    asking = {name: each for name, each in terms.items() if each.asks}
+    if not asking:
+        return ()
+    rows = session.sql(f"SELECT * FROM {staging.rows(batch.name)} WHERE kind = 'segment'")
+    groups = group_segments(rows.dropDuplicates(["key"]) if batch.repeated else rows, asking)
+    used = {each.fingerprint for each in groups if each.fingerprint is not None}
+    return offences_of(groups, asking, staging.schemas(batch.name, used))
+
+
+def _invalid(count: int, staging: Staging, name: str) -> InvalidSegment:
+    rows = staging.query(
+        name, "SELECT key, payload FROM {rows} WHERE kind = 'invalid' ORDER BY key LIMIT 5"
+    )
+    examples = "; ".join(f"{row['key']!r} {row['payload']}" for row in rows)
+    return InvalidSegment(
+        f"{count} rows of the frame break a rule and nothing was written: {examples}.",
+        count=count,
+        segment_ids=tuple(row["key"] for row in rows),
+    )

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from catalog.commit.changes import Change
 from catalog.commit.committer import Committed, Committer, Settled
-from catalog.commit.rowset import RowSet
+from catalog.commit.rows import RowSet
 from catalog.context import Call
+from catalog.delta.changes import RowChange
 from catalog.delta.statements import Statement
 from catalog.delta.store import Store
 from catalog.model import Kind, from_micros
@@ -113,13 +113,13 @@ def _write(
         seen = None if row is None else row.commit_id
         if payload is None:
             if row is not None:
-                rows.add(Kind.SETTING, SETTING_BUCKET, name, Change.DELETE, seen=seen)
+                rows.add(Kind.SETTING, SETTING_BUCKET, name, RowChange.DELETE, seen=seen)
         elif row is None or row.payload != payload:
             rows.add(
                 Kind.SETTING,
                 SETTING_BUCKET,
                 name,
-                Change.INSERT if row is None else Change.UPDATE,
+                RowChange.INSERT if row is None else RowChange.UPDATE,
                 seen=seen,
                 payload=payload,
                 digest=hashlib.sha256(payload.encode()).hexdigest(),

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from catalog.delta.layout import ColumnSpec
 from catalog.delta.location import ENTRIES, Location
+from catalog.schema.canonical import MIN_DIGITS
 from catalog.schema.names import identifier, literal
-from catalog.schema.prefix import MIN_DIGITS
 from catalog.sql import views
 
 if TYPE_CHECKING:

@@ -9,7 +9,13 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from catalog.commit.rows import DIGEST_SQL
-from catalog.delta.layout import NAME_BUCKETS, OPERATION_BUCKETS, SCHEMA_BUCKETS
+from catalog.delta.layout import (
+    BEFORE_SLASH,
+    NAME_BUCKETS,
+    OPERATION_BUCKETS,
+    SCHEMA_BUCKETS,
+    bucket_sql,
+)
 from catalog.errors import InvalidSchema
 from catalog.schema import Schema
 from catalog.verify.report import Findings, Sort
@@ -56,10 +62,10 @@ def check_uniqueness(found: Findings, events: DataFrame) -> None:
 
 def _bucket(buckets: int) -> str:
     """The bucket in which a row must stand; null for a change of what does not exist."""
-    by_schema = f"pmod(xxhash64(key), {SCHEMA_BUCKETS})"
-    by_datasource = f"pmod(xxhash64(substring_index(key, '/', 1)), {buckets})"
-    by_operation = f"pmod(xxhash64(substring_index(key, '/', 1)), {OPERATION_BUCKETS})"
-    by_name = f"pmod(xxhash64(substring_index(key, '/', 1)), {NAME_BUCKETS})"
+    by_schema = bucket_sql("key", SCHEMA_BUCKETS)
+    by_datasource = bucket_sql(BEFORE_SLASH, buckets)
+    by_operation = bucket_sql(BEFORE_SLASH, OPERATION_BUCKETS)
+    by_name = bucket_sql(BEFORE_SLASH, NAME_BUCKETS)
     staged = (
         f"CASE WHEN target IN ('segment', 'datasource') THEN {by_datasource} "
         "WHEN target = 'object' THEN 0 END"

@@ -16,7 +16,7 @@ from catalog.delta.statements import CONTRADICTS
 from catalog.environment import Environment
 from catalog.errors import InvalidInput, InvalidSegment, NotInSnapshot, ReadOnly, SegmentConflict
 from catalog.model import micros
-from catalog.segments.batch import Known, contradicts
+from catalog.segments.batch import KnownSegment, contradicts
 from tests.concurrency.gates import assert_promises
 from tests.spark.files import broken, parquet
 
@@ -256,7 +256,7 @@ def test_what_contradicts_what_is_the_same_in_python_and_in_sql(spark: SparkSess
     pairs = frame.alias("t").crossJoin(frame.alias("s"))
     found = pairs.where(CONTRADICTS).selectExpr("t.number AS t", "s.number AS s").toArrow()
     known = [
-        Known(
+        KnownSegment(
             each.digest,
             "c",
             each.num_rows,

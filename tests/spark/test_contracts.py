@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 
 from catalog import Catalog, Contract, Segment
 from catalog.contracts.reading import KnownTerms
+from catalog.delta.statements import BULK_ROWS
 from catalog.environment import Environment
 from catalog.errors import ClaimConflict, ContractViolation, InvalidInput, SegmentConflict
-from catalog.segments.group import BULK
 from tests.spark.files import parquet
 from tests.spark.together import Together
 from tests.unit.builders import segment
@@ -135,7 +135,7 @@ def test_a_catalog_without_contracts_never_looks_for_any(
     points: list[str] = []
     catalog = open_catalog(environment=Environment(at=points.append))
     catalog.publish([segment("orders/1")])
-    catalog.publish([segment(f"orders/many {n}") for n in range(BULK)])
+    catalog.publish([segment(f"orders/many {n}") for n in range(BULK_ROWS)])
     catalog.publish(frame(spark, ("orders/2", FITS, 1)))
     assert points.count("publish.begins") == 3
     # A digest would be taken for that of a contract.

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog import Catalog, CatalogError, Segment
+from catalog.delta.statements import BULK_ROWS
 from catalog.environment import Environment
 from catalog.errors import (
     CommitFailed,
@@ -23,7 +24,6 @@ from catalog.errors import (
     InvalidSegment,
     SegmentConflict,
 )
-from catalog.segments.group import BULK
 from tests.spark.together import Together
 from tests.unit.builders import segment
 
@@ -37,8 +37,8 @@ def test_a_large_list_is_stored_as_small_ones_are(catalog: Catalog) -> None:
         }
         return Segment(f"orders/{number}", f"a INT, c{number % 3} INT", number, **more)
 
-    large = [made(number) for number in range(BULK)]
-    assert catalog.publish(large).inserted == BULK
+    large = [made(number) for number in range(BULK_ROWS)]
+    assert catalog.publish(large).inserted == BULK_ROWS
     # The digests that the engine computed are those of the segments.
     again = catalog.publish([*large[:5], segment("orders/new")])
     assert (again.inserted, again.existing) == (1, 5)

@@ -10,12 +10,12 @@ from catalog.commit.rows import schema_bucket, segment_bucket
 from catalog.errors import DuplicateSegment, FingerprintCollision, InvalidInput, SegmentConflict
 from catalog.model import Caller, Segment
 from catalog.schema import Schema
-from catalog.segments.batch import Known, batch_of, conflict, plan_group
+from catalog.segments.batch import KnownSegment, batch_of, conflict, plan_group
 from tests.unit.builders import batch, segment
 
 
-def stored(made: Segment) -> Known:
-    return Known(made.digest, "c0")
+def stored(made: Segment) -> KnownSegment:
+    return KnownSegment(made.digest, "c0")
 
 
 def forged(ddl: str, fingerprint: str) -> Schema:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog.commit.changes import change_rows, plain_clash, staging_clash
+from catalog.delta.changes import change_rows, plain_clash, staging_clash
 from catalog.delta.layout import COLUMNS, ENTRY_COLUMNS
 from catalog.delta.location import Location, local_path
 from catalog.delta.statements import (

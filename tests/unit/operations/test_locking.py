@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.commit.operation_rows import ABSENT, AFTER, Action
+from catalog.commit.operation_rows import ABSENT, AFTER
+from catalog.commit.operation_rows import StagedAction as Action
 from catalog.errors import ClaimConflict
-from catalog.operations.locking import Lock, StagedClaim, lock
+from catalog.operations.placement import Lock, StagedClaim, lock
 from tests.unit.operations.builders import operation
 
 OWN = "own"
@@ -64,7 +65,10 @@ def test_what_the_operation_has_is_not_claimed_twice(wanted: Action, had: Action
 def test_what_it_only_holds_is_claimed_when_it_is_to_change() -> None:
     assert locked(Action.BUMP, claims(OWN, Action.HOLD)) == [Lock("object", KEY, Action.BUMP, "c7")]
     with pytest.raises(ClaimConflict):
-        locked(Action.BUMP, [*claims(OWN, Action.HOLD), *claims("other", Action.HOLD)])
+        locked(
+            Action.BUMP,
+            [*claims(OWN, Action.HOLD), *claims("other", Action.HOLD)],
+        )
 
 
 def test_a_change_of_its_own_is_staged_though_the_operation_has_the_key() -> None:

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.commit.operation_rows import ABSENT, AFTER, Action
+from catalog.commit.operation_rows import ABSENT, AFTER
+from catalog.commit.operation_rows import StagedAction as Action
 from catalog.errors import ClaimConflict, PartConflict, SegmentConflict
 from catalog.model import OnExisting
-from catalog.operations.placing import Placement, Seen, place
+from catalog.operations.placement import Placement, SeenSegment, place
 from tests.unit.operations.builders import LEASE, NOW, operation
 
 OWN = "own"
 KEY = "orders/1"
 
 
-def live(contradicts: bool = False) -> Seen:
-    return Seen(KEY, "c7", contradicts)
+def live(contradicts: bool = False) -> SeenSegment:
+    return SeenSegment(KEY, "c7", contradicts)
 
 
-def staged(by: str, action: Action, contradicts: bool = False, base: str = ABSENT) -> Seen:
-    return Seen(KEY, "c8", contradicts, by, 0, action.value, base)
+def staged(by: str, action: Action, contradicts: bool = False, base: str = ABSENT) -> SeenSegment:
+    return SeenSegment(KEY, "c8", contradicts, by, 0, action.value, base)
 
 
 OPERATIONS = {
@@ -117,7 +118,7 @@ def test_what_is_there_with_other_content_is_refused_by_its_names() -> None:
         (staged(OWN, Action.PUBLISH, contradicts=True), False),
     ],
 )
-def test_parts_that_contradict_each_other_are_refused(sibling: Seen, drop: bool) -> None:
+def test_parts_that_contradict_each_other_are_refused(sibling: SeenSegment, drop: bool) -> None:
     with pytest.raises(PartConflict) as refusal:
         place([sibling], frozenset([KEY] if drop else []), REPLACE, OWN, OPERATIONS)
     assert refusal.value.values == {"key": KEY, "part": 0}

@@ -15,12 +15,13 @@ from fastavro.schema import parse_schema
 from hypothesis import given
 from pyspark.sql.types import IntegerType, StructField, StructType
 
-from catalog.dialects import Unsaid, from_avro, to_avro
 from catalog.errors import InvalidInput, InvalidSchema
 from catalog.schema import Schema
+from catalog.schema.avro import from_avro, to_avro
+from catalog.schema.translation import Unsaid
 
-from ..schema.strategies import schemas
-from .strategies import attempt, avro_schemas, faults, value
+from .dialect_strategies import attempt, avro_schemas, faults, value
+from .strategies import schemas
 
 
 def record(kind: Any, **attributes: Any) -> dict[str, Any]:
@@ -167,9 +168,9 @@ def test_metadata_that_only_spark_knows_is_reported() -> None:
         ("`größe` INT", "column `größe` has a name"),
         ("m MAP<INT, INT>", "column m.key is not text, .* cast it to string"),
         ("m MAP<BINARY, INT>", "column m.key is not text"),
-        ("a ARRAY<VARIANT>", "column a.element has type variant, which Avro has no equal of; cast"),
-        ("a INTERVAL", "column a has type interval, which Avro has no equal"),
-        ("a GEOMETRY(4326)", r"column a has type geometry\(4326\), which Avro has no equal"),
+        ("a ARRAY<VARIANT>", "column a.element has type variant, which Avro has no form of; cast"),
+        ("a INTERVAL", "column a has type interval, which Avro has no form"),
+        ("a GEOMETRY(4326)", r"column a has type geometry\(4326\), which Avro has no form"),
         ("a VOID NOT NULL", "column a is void and never null; let it be null"),
     ],
 )
@@ -411,7 +412,7 @@ def test_bad_documents_are_refused_with_the_reason(document: Any, problem: str) 
 def test_without_fastavro_the_message_says_what_to_install() -> None:
     script = (
         "import sys; sys.modules['fastavro'] = None\n"
-        "from catalog.dialects import from_avro, to_avro\n"
+        "from catalog.schema.avro import from_avro, to_avro\n"
         "from catalog.schema import Schema\n"
         "document = to_avro(Schema.of('a INT')).document\n"
         "try: from_avro(document)\n"

@@ -29,12 +29,12 @@ from pyspark.sql.types import (
     YearMonthIntervalType,
 )
 
-from catalog.dialects import Translation
 from catalog.errors import InvalidSchema
 from catalog.schema import Schema, atoms
 from catalog.schema.names import child, shown
+from catalog.schema.translation import Translation
 
-from ..schema.strategies import arrow_atoms, names, structs
+from .strategies import arrow_atoms, names, structs
 
 TEXT = (StringType, CharType, VarcharType)
 FORMLESS = {

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from pyspark.sql.types import IntegerType, StructField, StructType
 
-from catalog.schema import Column, Schema
+from catalog.schema import Schema, SchemaColumn
 
 from .strategies import schemas
 
@@ -69,13 +69,15 @@ def test_every_form_of_a_definition_gives_one_schema() -> None:
 
 def test_columns_are_listed_flat_in_the_order_of_the_definition() -> None:
     assert Schema.of(ORDERS).columns == (
-        Column("id", "id", 0, 0, "bigint", False, "key"),
-        Column("lines", "lines", 1, 0, "array<struct<sku:string,qty:int>>", True, None),
-        Column("lines.element.sku", "sku", 0, 1, "string", False, None),
-        Column("lines.element.qty", "qty", 1, 1, "int", True, None),
-        Column("`odd.name`", "odd.name", 2, 0, "map<struct<k:int>,struct<v:date>>", True, None),
-        Column("`odd.name`.key.k", "k", 0, 1, "int", True, None),
-        Column("`odd.name`.value.v", "v", 0, 1, "date", True, "day"),
+        SchemaColumn("id", "id", 0, 0, "bigint", False, "key"),
+        SchemaColumn("lines", "lines", 1, 0, "array<struct<sku:string,qty:int>>", True, None),
+        SchemaColumn("lines.element.sku", "sku", 0, 1, "string", False, None),
+        SchemaColumn("lines.element.qty", "qty", 1, 1, "int", True, None),
+        SchemaColumn(
+            "`odd.name`", "odd.name", 2, 0, "map<struct<k:int>,struct<v:date>>", True, None
+        ),
+        SchemaColumn("`odd.name`.key.k", "k", 0, 1, "int", True, None),
+        SchemaColumn("`odd.name`.value.v", "v", 0, 1, "date", True, "day"),
     )
 
 

@@ -2,7 +2,7 @@
 
 Its source has, besides the columns of the table:
 
-- `change`: what to do with the row, see `Change`;
+- `change`: what to do with the row, see `RowChange`;
 - `seen`: the commit id that the row must still have;
 - `fresh`: an update that makes a new thing of the row; otherwise `revision` is added to the row's;
 - `shared`: for rows that ask for claims, whether claims that are shared do not matter.
@@ -26,7 +26,7 @@ from catalog.delta.statements import (
 )
 
 
-class Change(StrEnum):
+class RowChange(StrEnum):
     """What becomes of a row; every row but a schema refuses the statement if it is otherwise."""
 
     # It is not there yet; a schema may be, with the same definition.

@@ -10,12 +10,13 @@ from hypothesis import given
 from jsonschema import Draft202012Validator
 from pyspark.sql.types import IntegerType, StructField, StructType
 
-from catalog.dialects import Unsaid, from_json_schema, to_json_schema
 from catalog.errors import InvalidSchema
 from catalog.schema import Schema
+from catalog.schema.json_schema import from_json_schema, to_json_schema
+from catalog.schema.translation import Unsaid
 
-from ..schema.strategies import schemas
-from .strategies import attempt, faults, json_schemas, value
+from .dialect_strategies import attempt, faults, json_schemas, value
+from .strategies import schemas
 
 
 def of_column(schema: Any, **keywords: Any) -> dict[str, Any]:
@@ -396,7 +397,7 @@ def test_one_definition_serves_many_columns_and_the_use_has_the_last_word() -> N
         ({"$dynamicRef": "#x"}, "column a has a \\$dynamicRef, which only a validator follows"),
         (
             {"$ref": "#/$defs/code", "maxLength": 5},
-            "column a has 'maxLength' both beside a reference and in what it refers to",
+            "column a has 'maxLength' both next to a reference and in its target",
         ),
         ({"type": "strin"}, "column a has the type 'strin'; use one of array, boolean"),
         ({"type": []}, "column a has the type \\[\\]"),

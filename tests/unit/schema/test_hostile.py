@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.types import StructType
 
-from catalog.dialects import from_avro, from_json_schema, to_avro, to_json_schema
 from catalog.errors import InvalidSchema
 from catalog.schema import Schema
+from catalog.schema.avro import from_avro, to_avro
+from catalog.schema.json_schema import from_json_schema, to_json_schema
 
-from .strategies import avro_schemas, json_schemas
+from .dialect_strategies import avro_schemas, json_schemas
 
 KEYWORDS = [
     *("type", "properties", "required", "items", "additionalProperties", "propertyNames"),

@@ -1,7 +1,7 @@
 """Spark's JSON form of a schema, read strictly.
 
 pyspark's own reader imports the module that a user-defined type names, changes its input, and takes
-`decimal(10,2)junk`; what is stored or sent by others deserves more care.
+`decimal(10,2)junk`; documents from storage or from others need more care.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ def read_json(document: object) -> StructType:
     """The schema that a JSON document in Spark's form describes."""
     if not isinstance(document, Mapping) or document.get("type") != "struct":
         raise InvalidSchema(
-            'a schema in JSON must be an object with "type": "struct"; pass what '
-            "StructType.json() gives",
+            'a schema in JSON must be an object with "type": "struct"; pass what StructType.json() '
+            'gives, or name another dialect: "avro" or "json-schema"',
             value=shown(repr(document)),
         )
     return _struct(document, path="", depth=0)
 
 
 def parse_json(text: str) -> Any:
-    """The JSON document in a text, or InvalidSchema for what is none."""
+    """The JSON document in a text; InvalidSchema if it is none."""
     try:
         return json.loads(text)
     except ValueError as error:
@@ -55,7 +55,7 @@ def write_json(schema: StructType) -> str:
 
 
 def compact(document: object, sort_keys: bool = False) -> str:
-    """A JSON text without spaces, in which characters stand for themselves."""
+    """JSON text without spaces and without escaped characters."""
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False, sort_keys=sort_keys)
 
 
