@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -24,8 +24,7 @@ from catalog.backups.api import BackupsApi
 from catalog.backups.backup import BackupFiles
 from catalog.backups.restore import Restore, RestoreReport, RestoreTarget
 from catalog.cache.api import board_of, open_cache
-from catalog.cache.cache import Cache
-from catalog.cache.holders import Caches
+from catalog.cache.cache import Cache, Caches
 from catalog.commit.committer import Committer, OperationCounters
 from catalog.config import Settings, user
 from catalog.context import Call, CallOptions, Context
@@ -48,13 +47,14 @@ from catalog.files.describe import read_footers
 from catalog.files.formats import Format
 from catalog.files.publish import FilesPublisher, FilesReport, FilesRequest, Verbs
 from catalog.maintenance.cleanup import Cleaner, CleanupReport
-from catalog.maintenance.maintain import Maintainer, MaintainReport, check_retention
+from catalog.maintenance.compaction import Maintainer, MaintainReport, check_retention
 from catalog.model import (
     Caller,
     DropResult,
     OnExisting,
     PublishResult,
     Segment,
+    UpgradeReport,
     check_actor,
     check_datasource,
     check_datasources,
@@ -68,7 +68,7 @@ from catalog.progress import silent
 from catalog.read.api import SchemaReader
 from catalog.read.datasource_schema import DatasourceSchema
 from catalog.read.selection import Where
-from catalog.realtime.stream import StreamAnnouncer
+from catalog.realtime.announcer import StreamAnnouncer
 from catalog.retention.api import RetentionApi
 from catalog.schema import Schema
 from catalog.segments.batch import batch_of
@@ -95,16 +95,6 @@ log = logging.getLogger(__name__)
 
 MOST_PENDING = 100_000
 DEFAULT_TTL = timedelta(minutes=2)
-
-
-@dataclass(frozen=True)
-class UpgradeReport:
-    """What an upgrade of the layout did, or would do."""
-
-    before: int
-    after: int
-    statements: tuple[str, ...]
-    dry_run: bool = False
 
 
 class _Shared:

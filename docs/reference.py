@@ -21,7 +21,7 @@ from catalog.names.api import NamesApi
 from catalog.objects.api import ObjectsApi
 from catalog.operations.api import OperationsApi
 from catalog.operations.operation import Operation
-from catalog.realtime.stream import StreamAnnouncer
+from catalog.realtime.announcer import StreamAnnouncer
 from catalog.retention.api import RetentionApi
 from catalog.settings.api import SettingsApi
 from catalog.sql.api import InspectApi

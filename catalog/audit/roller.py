@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from catalog.audit.history import changes_of, recent_commits
 from catalog.audit.model import Commit, lost_changes
@@ -45,6 +46,22 @@ class RollReport:
     gaps: tuple[Gap, ...] = ()
     dry_run: bool = False
     retries: int = 0
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "reached": self.reached,
+            "versions_rolled": self.rolled,
+            "audit_gaps": len(self.gaps),
+            "dry_run": self.dry_run,
+            "retries": self.retries,
+        }
+
+    def figures(self) -> dict[str, float]:
+        return {
+            "versions_rolled": self.rolled,
+            "audit_gaps": len(self.gaps),
+            "conflicts_retried": self.retries,
+        }
 
 
 class Roller:

@@ -9,7 +9,7 @@ import logging
 import re
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from pyspark.errors import PySparkException
@@ -70,6 +70,19 @@ class BackupReport:
     def rows(self) -> int:
         """The number of rows of the catalog."""
         return sum(content.rows for content in self.entries.values())
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "path": self.path,
+            "version": self.version,
+            "rows": self.rows,
+            "runs": 0 if self.runs is None else self.runs.rows,
+            "repeated": self.repeated,
+            "dry_run": self.dry_run,
+        }
+
+    def figures(self) -> dict[str, float]:
+        return {"rows": self.rows}
 
 
 # --- files ----------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from catalog.backups.backup import BackupFiles, rows_of
 from catalog.backups.manifest import ContentDigest, Manifest, differences, digests_of
@@ -62,6 +62,21 @@ class RestoreReport:
     def rows(self) -> int:
         """The number of restored rows of the catalog."""
         return sum(content.rows for content in self.entries.values())
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "path": self.path,
+            "location": self.location,
+            "version": self.version,
+            "backup_version": self.backup_version,
+            "segment_buckets": self.segment_buckets,
+            "rows": self.rows,
+            "runs": self.runs,
+            "repeated": self.repeated,
+        }
+
+    def figures(self) -> dict[str, float]:
+        return {"rows": self.rows}
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from catalog.backups.comparison import OBJECT, Comparer, Past, RollbackPlan
 from catalog.backups.difference import (
@@ -67,6 +68,21 @@ class RollbackReport:
     def beside(self) -> int:
         """The number of commits in between, on other keys; they stay."""
         return max(0, self.version - self.planned_at - 1) if self.commit_id else 0
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            "commit_id": self.commit_id or None,
+            "target": self.target,
+            "planned_at": self.planned_at,
+            "rows": self.rows,
+            "beside": self.beside,
+            "dry_run": self.dry_run,
+            "retries": self.retries,
+        }
+
+    def figures(self) -> dict[str, float]:
+        return {"rows": self.rows, "conflicts_retried": self.retries}
 
 
 class Rollback:

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from catalog.cache.cache import Cache
 from catalog.catalog import Catalog
 from catalog.model import Segment
-from catalog.report.collect import collect
+from catalog.report.content import collect
 from catalog.report.page import render
 from catalog.schema import Schema
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from catalog.commit.claims import claimed, claims_on
 from catalog.commit.committer import Committed, Committer, Settled
@@ -50,6 +51,23 @@ class ContractResult:
     def changed(self) -> bool:
         """Whether it is another contract than before."""
         return self.contract != self.before
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            "commit_id": self.commit_id or None,
+            "datasource": self.datasource,
+            "changed": self.changed,
+            "segments_that_break_it": sum(each.segments for each in self.offences),
+            "dry_run": self.dry_run,
+            "retries": self.retries,
+        }
+
+    def figures(self) -> dict[str, float]:
+        return {
+            "segments_that_break_it": sum(each.segments for each in self.offences),
+            "conflicts_retried": self.retries,
+        }
 
 
 class ContractKeeper:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from catalog.commit.claims import Standing, claimed, standing_claims
 from catalog.commit.committer import Committed, Committer, Settled
@@ -55,6 +56,26 @@ class PutResult:
     renamed: dict[str, str] = field(default_factory=dict)
     dry_run: bool = False
     retries: int = 0
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            "commit_id": self.commit_id or None,
+            **self._counts(),
+            "retries": self.retries,
+        }
+
+    def figures(self) -> dict[str, float]:
+        return {**self._counts(), "conflicts_retried": self.retries}
+
+    def _counts(self) -> dict[str, int]:
+        return {
+            "put": len(self.revisions),
+            "removed": len(self.removed),
+            "touched": len(self.touched),
+            "unchanged": len(self.unchanged),
+            "absent": len(self.absent),
+        }
 
 
 class Keeper:

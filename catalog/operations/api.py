@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Unpack
 
-from catalog.cache.holders import Caches
+from catalog.cache.cache import Caches
 from catalog.commit.committer import Committer, OperationMetrics
 from catalog.context import CallOptions, Context
 from catalog.delta.store import AsOf, Epoch

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from catalog.commit.claims import (
     OperationView,
@@ -60,6 +61,23 @@ class Advance:
     stable: int
     applied: tuple[str, ...] = ()
     retries: int = 0
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            "commit_id": self.commit_id or None,
+            "before": self.before,
+            "stable": self.stable,
+            "applied": len(self.applied),
+            "retries": self.retries,
+        }
+
+    def figures(self) -> dict[str, float]:
+        return {
+            "stable": self.stable,
+            "applied": len(self.applied),
+            "conflicts_retried": self.retries,
+        }
 
 
 class Applier:

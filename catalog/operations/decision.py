@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Any
 
 from catalog.commit.claims import OperationView, some_operations, view_operation
 from catalog.commit.committer import Committed, Committer, Settled
@@ -33,6 +34,20 @@ class Decision:
     epoch: int | None = None
     repeated: bool = False
     retries: int = 0
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            "commit_id": self.commit_id,
+            "operation_id": self.operation,
+            "state": self.state,
+            "epoch": self.epoch,
+            "repeated": self.repeated,
+            "retries": self.retries,
+        }
+
+    def figures(self) -> dict[str, float]:
+        return {"conflicts_retried": self.retries}
 
 
 def decided_before(view: OperationView, version: int | None = None) -> Decision:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 from catalog.commit.claims import operations_in
 from catalog.commit.operation_rows import OperationRow, OperationState
@@ -42,6 +43,17 @@ class RecoverReport:
     swept: tuple[str, ...] = ()
     forgotten: tuple[str, ...] = ()
     dry_run: bool = False
+
+    def facts(self) -> dict[str, Any]:
+        return {"version": self.version, **self.figures(), "dry_run": self.dry_run}
+
+    def figures(self) -> dict[str, float]:
+        return {
+            "aborted": len(self.aborted),
+            "decided": len(self.decided),
+            "swept": len(self.swept),
+            "forgotten": len(self.forgotten),
+        }
 
 
 @dataclass(frozen=True)

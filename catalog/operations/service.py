@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from catalog.cache.holders import Caches
+from catalog.cache.cache import Caches
 from catalog.commit.claims import stable_epoch, view_operation
 from catalog.commit.committer import Committer
 from catalog.commit.operation_rows import OperationRow, OperationState

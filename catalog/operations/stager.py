@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from catalog.commit.claims import OperationView, view_operation
 from catalog.commit.committer import Committer, Settled
@@ -69,6 +70,29 @@ class StageResult:
     repeated: bool = False
     retries: int = 0
     warnings: tuple[Offence, ...] = ()
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            "commit_id": self.commit_id or None,
+            "operation_id": self.operation,
+            "part": self.part,
+            **self._counts(),
+            "repeated": self.repeated,
+            "retries": self.retries,
+        }
+
+    def figures(self) -> dict[str, float]:
+        return {**self._counts(), "conflicts_retried": self.retries}
+
+    def _counts(self) -> dict[str, int]:
+        return {
+            "segments": self.segments,
+            "drops": self.drops,
+            "objects": self.objects,
+            "claimed": self.claimed,
+            "joined": self.joined,
+        }
 
 
 class Stager:

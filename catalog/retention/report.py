@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -124,3 +125,30 @@ class RetentionReport:
     def ok(self) -> bool:
         """Whether there was no error and no failure."""
         return not (self.troubled or self.failed)
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            "segments": self.segments,
+            **self._counts(),
+            "troubled": self.troubled - len(self.refused),
+            "refused": len(self.refused),
+            "dry_run": self.dry_run,
+            "retries": self.retries,
+        }
+
+    def figures(self) -> dict[str, float]:
+        return {
+            **{f"retention_{name}": count for name, count in self._counts().items()},
+            "retention_troubled": self.troubled,
+            "conflicts_retried": self.retries,
+        }
+
+    def _counts(self) -> dict[str, int]:
+        return {
+            "archived": self.archived,
+            "dropped": self.dropped,
+            "overtaken": self.overtaken,
+            "failed": self.failed,
+            "left": self.left,
+        }

@@ -31,6 +31,17 @@ class SettingResult:
     changed: tuple[str, ...]
     retries: int = 0
 
+    def facts(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            "commit_id": self.commit_id or None,
+            "changed": len(self.changed),
+            "retries": self.retries,
+        }
+
+    def figures(self) -> dict[str, float]:
+        return {"changed": len(self.changed), "conflicts_retried": self.retries}
+
 
 def setting(values: Mapping[str, Any]) -> Decide:
     """Stores checked values."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from catalog.context import Context
     from catalog.files.publish import FilesReport
     from catalog.maintenance.cleanup import CleanupReport
-    from catalog.maintenance.maintain import MaintainReport
+    from catalog.maintenance.compaction import MaintainReport
     from catalog.operations.api import OperationsApi
     from catalog.retention.api import RetentionApi
     from catalog.verify import VerifyReport

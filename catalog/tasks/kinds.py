@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from catalog.backups.restore import check_vacant
+from catalog.model import Reported
 from catalog.settings.model import default_of
 from catalog.tasks.kind import Arguments, Results, TaskKind, TaskStep, TaskWork, in_order
 
@@ -21,6 +22,12 @@ def _given(arguments: Arguments, *names: str) -> dict[str, Any]:
     return {name: arguments[name] for name in names if name in arguments}
 
 
+def _recorded(report: Reported, *names: str) -> Mapping[str, Any]:
+    """What a step records of a report: the version and all figures, or only these values."""
+    known = {**report.facts(), **report.figures()}
+    return {name: known[name] for name in names or ("version", *report.figures())}
+
+
 # --- cleanup, recover -----------------------------------------------------------------------------
 
 
@@ -31,26 +38,14 @@ def _cleanup(work: TaskWork) -> Mapping[str, Any]:
         **work.how,
         progress=work.progress,
     )
-    return {
-        "version": report.version,
-        "restored": len(report.restored),
-        "purged": len(report.purged),
-        "retired": len(report.retired),
-        "conflicts_retried": report.retries,
-    }
+    return _recorded(report)
 
 
 def _recover(work: TaskWork) -> Mapping[str, Any]:
     report = work.catalog.operations.recover(
         **_span(work.arguments, "keep"), **work.how, progress=work.progress
     )
-    return {
-        "version": report.version,
-        "aborted": len(report.aborted),
-        "decided": len(report.decided),
-        "swept": len(report.swept),
-        "forgotten": len(report.forgotten),
-    }
+    return _recorded(report)
 
 
 # --- maintain -------------------------------------------------------------------------------------
@@ -73,11 +68,7 @@ def _optimize(kind: str, bucket: int) -> TaskStep:
             **work.how,
             progress=work.progress,
         )
-        return {
-            "version": report.version,
-            "partitions_compacted": len(report.compacted),
-            "conflicts_retried": report.retries,
-        }
+        return _recorded(report, "version", "partitions_compacted", "conflicts_retried")
 
     return TaskStep(f"optimize {kind} {bucket}", run)
 
@@ -91,11 +82,7 @@ def _rest(work: TaskWork) -> Mapping[str, Any]:
         **work.how,
         progress=work.progress,
     )
-    return {
-        "version": report.version,
-        "files_removed": sum(vacuumed.files or 0 for vacuumed in report.vacuumed),
-        "conflicts_retried": report.retries,
-    }
+    return _recorded(report, "version", "files_removed", "conflicts_retried")
 
 
 def _maintain_steps(arguments: Arguments, results: Results) -> Sequence[TaskStep]:
@@ -121,18 +108,11 @@ def _fill(number: int) -> TaskStep:
             **work.how,
             progress=work.progress,
         )
-        return {
-            "version": report.version,
-            # Without what is claimed: the next step meets it again.
-            "looked_at": report.waiting - report.left - report.claimed,
-            "completed": report.completed,
-            "overtaken": report.overtaken,
-            "claimed": report.claimed,
-            "quarantined": len(report.quarantined),
-            "resting": report.resting,
-            "left": report.left,
-            "conflicts_retried": report.retries,
-        }
+        # Without what is claimed: the next step meets it again.
+        looked_at = report.waiting - report.left - report.claimed
+        # Without the rate: figures are added up over the steps.
+        counts = _recorded(report, *report.counts(), "conflicts_retried")
+        return {"version": report.version, "looked_at": looked_at, **counts}
 
     return TaskStep(f"segments {number}", run)
 
@@ -175,19 +155,7 @@ def _publish_files(work: TaskWork) -> Mapping[str, Any]:
         **work.how,
         progress=work.progress,
     )
-    return {
-        "version": report.version,
-        "files": report.files,
-        "published": report.published,
-        "replaced": report.replaced,
-        "unchanged": report.unchanged,
-        "waiting": report.waiting,
-        "changed": len(report.changed),
-        "missing": len(report.missing),
-        "dropped": report.dropped,
-        "broken": len(report.broken),
-        "conflicts_retried": report.retries,
-    }
+    return _recorded(report)
 
 
 # --- backup ---------------------------------------------------------------------------------------
@@ -212,7 +180,7 @@ def _copy(work: TaskWork) -> Mapping[str, Any]:
         reason=work.reason,
         progress=work.progress,
     )
-    return {"version": report.version, "path": report.path, "rows": report.rows}
+    return _recorded(report, "version", "path", "rows")
 
 
 # --- rebucket -------------------------------------------------------------------------------------
@@ -235,7 +203,7 @@ def _restore(work: TaskWork) -> Mapping[str, Any]:
         deadline=work.deadline,
         progress=work.progress,
     )
-    return {"location": report.location, "segment_buckets": report.segment_buckets}
+    return _recorded(report, "location", "segment_buckets")
 
 
 def _verify(work: TaskWork) -> Mapping[str, Any]:
@@ -257,16 +225,7 @@ def _retain(work: TaskWork) -> Mapping[str, Any]:
     report = work.catalog.retention.apply(
         **_given(work.arguments, "datasources", "limit"), **work.how, progress=work.progress
     )
-    return {
-        "version": report.version,
-        "retention_archived": report.archived,
-        "retention_dropped": report.dropped,
-        "retention_overtaken": report.overtaken,
-        "retention_failed": report.failed,
-        "retention_left": report.left,
-        "retention_troubled": report.troubled,
-        "conflicts_retried": report.retries,
-    }
+    return _recorded(report)
 
 
 # --- all of them ----------------------------------------------------------------------------------

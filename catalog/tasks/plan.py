@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from catalog.environment import growing_pause
 from catalog.errors import TaskBusy, TaskEnded
 from catalog.tasks.model import Task, TaskState
 
@@ -133,9 +134,8 @@ def _released(task: Task, now: datetime) -> Task:
 
 
 def pause_after(attempt: int) -> timedelta:
-    """How long a task waits after a failed attempt."""
-    longer: int = 2 ** min(attempt - 1, 10)
-    return min(_LONGEST_PAUSE, _FIRST_PAUSE * longer)
+    """How long a task rests after an attempt that failed."""
+    return growing_pause(attempt, _FIRST_PAUSE, _LONGEST_PAUSE)
 
 
 def busy(task: Task) -> TaskBusy:

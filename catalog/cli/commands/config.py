@@ -7,11 +7,10 @@ from argparse import ArgumentParser
 from datetime import timedelta
 from typing import Any
 
-from catalog.cli.answer import Answer, Table
+from catalog.cli.answer import Answer, Table, answer_of
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.commands.writing import add_why
 from catalog.settings.model import Layers, Setting, known_setting
-from catalog.settings.store import SettingResult
 from catalog.settings.types import ANYTHING, duration_text
 
 _COLUMNS = ("name", "value", "source", "default", "changed_at", "changed_by", "help")
@@ -104,7 +103,7 @@ def _set(work: Work) -> Answer:
         reason=arguments.reason,
         deadline=arguments.deadline,
     )
-    return _told(result)
+    return answer_of(result)
 
 
 def _read(name: str, text: str) -> Any:
@@ -115,18 +114,6 @@ def _read(name: str, text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
-
-
-def _told(result: SettingResult) -> Answer:
-    return Answer(
-        facts={
-            "version": result.version,
-            "commit_id": result.commit_id or None,
-            "changed": len(result.changed),
-            "retries": result.retries,
-        },
-        figures={"changed": len(result.changed), "conflicts_retried": result.retries},
-    )
 
 
 CONFIG_SET = Command(
@@ -152,7 +139,7 @@ def _unset_arguments(parser: ArgumentParser) -> None:
 
 def _unset(work: Work) -> Answer:
     arguments = work.arguments
-    return _told(
+    return answer_of(
         work.catalog.settings.unset(
             arguments.name, reason=arguments.reason, deadline=arguments.deadline
         )

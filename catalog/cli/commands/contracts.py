@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, ArgumentTypeError
 from pathlib import Path
 
-from catalog.cli.answer import Answer, fetch
+from catalog.cli.answer import Answer, answer_of, fetch
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.commands.deciding import tried_again
 from catalog.cli.commands.writing import add_why
@@ -94,19 +94,11 @@ def _set(work: Work) -> Answer:
 
 def shown_contract_change(result: ContractResult, tried_again: int) -> Answer:
     """What became of a contract, and what is there that breaks it."""
-    there = sum(each.segments for each in result.offences)
-    return Answer(
-        facts={
-            "version": result.version,
-            "commit_id": result.commit_id or None,
-            "datasource": result.datasource,
-            "changed": result.changed,
-            "segments_that_break_it": there,
-            "dry_run": result.dry_run,
-            "retries": tried_again,
-        },
+    there = bool(result.figures()["segments_that_break_it"])
+    return answer_of(
+        result,
+        tried_again,
         tables={"breaches": shown_offences(result.offences)} if there else {},
-        figures={"segments_that_break_it": there, "conflicts_retried": tried_again},
         note="What is there stays; publishes from now on are checked." if there else "",
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from catalog.cli.answer import Answer, Table, fetch
+from catalog.cli.answer import Answer, Table, answer_of, fetch
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.commands.deciding import tried_again
 from catalog.cli.commands.writing import add_why
@@ -64,22 +64,8 @@ def _advance(work: Work) -> Answer:
 
 def shown_advance(step: Advance, tried_again: int) -> Answer:
     """What a step of the stable epoch did."""
-    return Answer(
-        facts={
-            "version": step.version,
-            "commit_id": step.commit_id or None,
-            "before": step.before,
-            "stable": step.stable,
-            "applied": len(step.applied),
-            "retries": tried_again,
-        },
-        tables={"applied": Table(("operation_id",), tuple((each,) for each in step.applied))},
-        figures={
-            "stable": step.stable,
-            "applied": len(step.applied),
-            "conflicts_retried": tried_again,
-        },
-    )
+    applied = Table(("operation_id",), tuple((each,) for each in step.applied))
+    return answer_of(step, tried_again, tables={"applied": applied})
 
 
 ADVANCE = Command(

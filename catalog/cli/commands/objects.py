@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pyspark.sql import functions as F
 
-from catalog.cli.answer import Answer, Table, cut, fetch
+from catalog.cli.answer import Answer, Table, answer_of, cut, fetch
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.commands.deciding import tried_again
 from catalog.cli.commands.writing import add_why
@@ -47,18 +47,9 @@ def shown_change(result: PutResult, tried_again: int, limit: int) -> Answer:
         "unchanged": tuple((key, None) for key in result.unchanged),
         "absent": tuple((key, None) for key in result.absent),
     }
-    counts = {change: len(objects) for change, objects in changes.items()}
     rows = ((change, *each) for change, objects in changes.items() for each in objects)
-    return Answer(
-        facts={
-            "version": result.version,
-            "commit_id": result.commit_id or None,
-            **counts,
-            "retries": tried_again,
-        },
-        tables={"changes": cut(("change", "key", "revision"), rows, limit)},
-        figures={**counts, "conflicts_retried": tried_again},
-    )
+    table = cut(("change", "key", "revision"), rows, limit)
+    return answer_of(result, tried_again, tables={"changes": table})
 
 
 PUT = Command(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from catalog.backups.difference import BEHAVIOURS, Behaviour, check_known, kinds_that
 from catalog.backups.manifest import FORMAT, ContentDigest, Manifest, _digest, differences, hash_sql
 from catalog.backups.rollback import RollbackReport
-from catalog.delta.layout import bucket_sql
+from catalog.delta.layout import row_bucket_sql
 from catalog.errors import BrokenBackup, CommitFailed
 from catalog.model import Kind
 
@@ -154,7 +154,7 @@ def test_a_kind_that_nobody_knows_is_refused() -> None:
 
 
 def test_only_rows_that_follow_their_datasource_change_their_bucket() -> None:
-    sql = bucket_sql(7)
+    sql = row_bucket_sql(7)
     assert "pmod(xxhash64(substring_index(key, '/', 1)), 7)" in sql
     assert sql.endswith("ELSE bucket END AS INT)")
 
