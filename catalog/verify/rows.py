@@ -18,7 +18,13 @@ from pyspark.sql import functions as F
 from catalog.commit.rows import DIGEST_SQL
 from catalog.contracts.limits import TableLimits, limits_document
 from catalog.contracts.terms import stored_limits
-from catalog.delta.layout import NAME_BUCKETS, OPERATION_BUCKETS, SCHEMA_BUCKETS
+from catalog.delta.layout import (
+    BEFORE_SLASH,
+    NAME_BUCKETS,
+    OPERATION_BUCKETS,
+    SCHEMA_BUCKETS,
+    bucket_sql,
+)
 from catalog.errors import CorruptSchema, InvalidObject, InvalidSchema
 from catalog.names.keys import parts_of
 from catalog.names.model import Head, Version
@@ -134,15 +140,14 @@ def _definition_problem(row: Row) -> str | None:
 def _bucket(buckets: int) -> str:
     """The bucket that a row must be in; null for a change of what does not exist."""
     by_datasource, by_operation, by_name = (
-        f"pmod(xxhash64(substring_index(key, '/', 1)), {number})"
-        for number in (buckets, OPERATION_BUCKETS, NAME_BUCKETS)
+        bucket_sql(BEFORE_SLASH, number) for number in (buckets, OPERATION_BUCKETS, NAME_BUCKETS)
     )
     staged = (
         f"CASE WHEN target IN ('segment', 'datasource') THEN {by_datasource} "
         "WHEN target = 'object' THEN 0 END"
     )
     return (
-        f"CASE WHEN kind IN ('schema', 'retired') THEN pmod(xxhash64(key), {SCHEMA_BUCKETS}) "
+        f"CASE WHEN kind IN ('schema', 'retired') THEN {bucket_sql('key', SCHEMA_BUCKETS)} "
         f"WHEN kind IN ('segment', 'datasource') THEN {by_datasource} "
         f"WHEN kind = 'staged' THEN {staged} "
         f"WHEN kind IN ('operation', 'part') THEN {by_operation} "
