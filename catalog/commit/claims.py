@@ -235,7 +235,7 @@ def claimed(claims: Iterable[Claim]) -> ClaimConflict:
         "`strata recover` aborts it after that)"
     )
     return ClaimConflict(
-        f"{shown}: claimed by {holder.told()}; nothing was written. {way}, or stage the change in "
+        f"{shown}: claimed by {holder}; nothing was written. {way}, or stage the change in "
         "that operation.",
         keys=tuple(names),
         operation=holder.id,

@@ -5,7 +5,7 @@ Its source has, besides the columns of the table:
 - `change`: what to do with the row, see `RowChange`;
 - `seen`: the commit id that the row must still have;
 - `fresh`: an update that makes a new thing of the row; otherwise `revision` is added to the row's;
-- `shared`: for rows that ask for claims, whether claims that are shared do not matter.
+- `shared`: for a probe of claims, whether it ignores those that are shared.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from catalog.delta.statements import (
 
 
 class RowChange(StrEnum):
-    """What becomes of a row; every row but a schema refuses the statement if it is otherwise."""
+    """What a commit does with a row; if the row is not as expected, the statement is refused."""
 
-    # It is not there yet; a schema may be, with the same definition.
+    # The row is absent; only a schema may be there, with the same definition.
     INSERT = "insert"
     UPDATE = "update"
     DELETE = "delete"
-    # It is there as it was seen, and stays.
+    # The row is there with the commit id that was read, and stays.
     EXPECT = "expect"
-    # Nothing: it only asks whether somebody claims the key.
+    # Nothing is written; a claim on the key refuses the statement.
     PROBE = "probe"
 
 
@@ -44,24 +44,23 @@ _KEPT = {"kind", "bucket", "key", "published_at", "revision"}
 
 
 def plain_clash(decided: Iterable[str]) -> str:
-    """When a staged row stands in the way of a change outside of operations."""
+    """The condition that a staged row conflicts with a change outside of operations."""
     return (
         f"t.target = s.kind AND (t.action <> '{HOLD}' OR NOT s.shared) "
         f"AND {not_among('t.operation', decided)}"
     )
 
 
-def staging_clash(parts: Iterable[str], passed: Iterable[str]) -> str:
-    """When a staged row stands in the way of another that is being staged.
+def staging_clash(parts: Iterable[str], ignored: Iterable[str]) -> str:
+    """The condition that a staged row conflicts with another that is being staged.
 
-    `parts` are keys of parts of the same operation that the plan knows, `passed` operations that
-    are decided, or ready and known to come before.
+    `parts` are the keys of parts of the same operation that the plan knows, `ignored` operations
+    that are decided, or ready and known to come before.
     """
-    known = not_among(PART_KEY, parts)
     return (
         f"s.kind = 'staged' AND t.target = s.target "
         f"AND NOT (t.action = '{HOLD}' AND s.action = '{HOLD}') "
-        f"AND {not_among('t.operation', passed)} AND {known}"
+        f"AND {not_among('t.operation', ignored)} AND {not_among(PART_KEY, parts)}"
     )
 
 
@@ -72,10 +71,10 @@ def change_rows(
     clash: str = "false",
     inserts_only: bool = False,
 ) -> Callable[[str], str]:
-    """A MERGE that does what its source says, or nothing if one row is otherwise than expected.
+    """A MERGE that applies the changes in its source, or nothing if a row is not as expected.
 
-    With `inserts_only` the source neither updates nor deletes nor probes, which Delta does in one
-    pass.
+    With `inserts_only` the source neither updates nor deletes nor probes, which Delta executes in
+    one pass.
     """
     # Each check compares the keys of both sides itself; one that looks at one side only would be
     # pushed into the scan and fire for unrelated rows.
@@ -85,7 +84,7 @@ def change_rows(
         f"AND ({partitions_clause(partitions)}) AND ({bounds_clause(bounds)}) AND CASE "
         f"WHEN {_SAME} AND t.kind = 'staged' AND {clash} THEN {refused} "
         "WHEN t.kind = 'staged' THEN false "
-        # A row that is staged for one that should not be there.
+        # A row that is staged because its target is absent.
         f"WHEN {_SAME} AND t.kind <> s.kind AND s.base = 'absent' THEN {refused} "
         "WHEN t.kind <> s.kind THEN false "
         f"WHEN {_SAME} AND s.kind = 'schema' AND t.digest <> s.digest THEN {refused} "
@@ -104,7 +103,7 @@ def change_rows(
         "published_at = IF(s.fresh, s.published_at, t.published_at) "
     )
     # A row that is expected and not there is refused by the value of a column: Delta applies the
-    # condition of an insert to the whole source, before it looks which rows are there.
+    # condition of an insert to the whole source, before it matches rows.
     values = {column.name: f"s.{column.name}" for column in COLUMNS}
     values["kind"] = f"CASE s.change WHEN 'insert' THEN s.kind ELSE {mark('s.kind', 's.key')} END"
     return lambda source: (

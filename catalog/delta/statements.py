@@ -161,7 +161,7 @@ def _on(
 ) -> str:
     """The ON of a MERGE: same kind and key, where to look, and what refuses the statement.
 
-    Rows of the kind `unmatched` are checked like claims and never match.
+    Rows of the kind `unmatched` are checked like the others, and never match.
     """
     reach = f"({partitions_clause(partitions)}) AND ({bounds_clause(bounds)})"
     if claims is None:

@@ -41,9 +41,8 @@ from catalog.objects.schemas import check_schemas
 from catalog.operations.decision import (
     Decision,
     check_complete,
+    decide,
     decided_before,
-    decided_now,
-    named,
 )
 from catalog.operations.store import net_segments
 from catalog.schema.names import literal
@@ -53,7 +52,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Advance:
-    """What a step of the stable epoch did: which operations it applied, in their order."""
+    """A step of the stable epoch, with the operations that it applied, in their order."""
 
     version: int
     commit_id: str
@@ -88,7 +87,7 @@ class Applier:
         self._store = committer.store
 
     def publish(self, operation: str, call: Call) -> Decision:
-        """Applies an operation now, whole and in one commit."""
+        """Applies an operation now, in one commit."""
 
         def plan(rows: RowSet) -> Statement:
             view = view_operation(self._store, operation)
@@ -98,7 +97,7 @@ class Applier:
             check_complete(view)
             if view.floor > view.epoch.stable:
                 raise EpochOrder(
-                    f"{row.told()} comes after an operation that waits for epoch {view.floor} on "
+                    f"{row} comes after an operation that waits for epoch {view.floor} on "
                     f"the same keys, and the stable epoch is {view.epoch.stable}. Advance it "
                     f"first, or publish at an epoch from {view.floor} on.",
                     operation=operation,
@@ -110,17 +109,15 @@ class Applier:
                 "apply", rows, view.version, [row], [*view.parts.values()], check=True
             )
 
-        try:
-            done = self._committer.commit("publish operation", call, plan, named(operation))
-        except Settled as settled:
-            decision: Decision = settled.answer
-            return decision
-        self._committer.counters.add(published=1)
-        log.info("operation %s: published at version %d", operation, done.version)
-        return decided_now(done, operation, OperationState.PUBLISHED)
+        state = OperationState.PUBLISHED
+        decision = decide(self._committer, "publish operation", call, plan, operation, state)
+        if not decision.repeated:
+            self._committer.counters.add(published=1)
+            log.info("operation %s: published at version %d", operation, decision.version)
+        return decision
 
     def _again(self, view: OperationView) -> Decision:
-        """An operation that was published before, with the version of that if it is still known."""
+        """The decision on an operation that was published before, at that version if known."""
         return decided_before(view, self._store.find_commit(view.operation.commit_id))
 
     def _apply(
@@ -182,7 +179,7 @@ class Applier:
             if epoch < view.floor:
                 raise EpochOrder(
                     f"Epoch {epoch} is below {view.floor}, at which an operation is published that "
-                    f"comes before {row.told()} on the same keys. Choose {view.floor} or later.",
+                    f"comes before {row} on the same keys. Choose {view.floor} or later.",
                     operation=operation,
                     epoch=epoch,
                     floor=view.floor,
@@ -193,21 +190,17 @@ class Applier:
             rows.epoch(stable, stable)
             return rows.statement("ready", self._store)
 
-        try:
-            done = self._committer.commit(
-                "publish operation at epoch", call, plan, named(operation)
-            )
-        except Settled as settled:
-            decision: Decision = settled.answer
-            return decision
-        self._committer.counters.add(made_ready=1)
-        log.info("operation %s: ready at epoch %d", operation, epoch)
-        return decided_now(done, operation, OperationState.READY, epoch)
+        verb, state = "publish operation at epoch", OperationState.READY
+        decision = decide(self._committer, verb, call, plan, operation, state, epoch)
+        if not decision.repeated:
+            self._committer.counters.add(made_ready=1)
+            log.info("operation %s: ready at epoch %d", operation, epoch)
+        return decision
 
     def _check_objects(self, rows: RowSet, view: OperationView, ready: OperationRow) -> None:
-        """What would be refused when it is applied is refused now: ready is final.
+        """Refuses now what would be refused when it is applied: ready is final.
 
-        The guard changes, so that whoever changes objects meanwhile looks again at what is ready.
+        The guard changes, so that concurrent changes of objects are planned again after it.
         """
         if not any(part.objects for part in view.parts.values()):
             return
@@ -272,13 +265,13 @@ def check_tables(
     staged: Sequence[StagedObject],
     operation: OperationRow,
 ) -> None:
-    """Refuses an operation whose tables name schemas that are not there, or limit its segments.
+    """Checks the schemas that an operation's tables name, and its segments by their limits.
 
-    `nodes` are all objects before it. What it stages was checked by the terms that were there; its
-    own tables give others, in whatever order its parts came.
+    `nodes` are all objects before it. Its segments were checked by the terms at that time; its own
+    tables give others, in whatever order its parts came.
 
     Raises:
-        RuleViolation: A schema is not there.
+        RuleViolation: A schema is absent.
         ContractViolation: Segments of the operation break the limits of its own tables.
     """
     later = after(nodes, staged, [operation])

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from catalog.commit.claims import OperationView, some_operations, view_operation
-from catalog.commit.committer import Committed, Committer, Settled
+from catalog.commit.committer import Committer, Settled
 from catalog.commit.operation_rows import OperationRow, OperationState
 from catalog.commit.rows import RowSet
 from catalog.context import Call
@@ -57,10 +57,21 @@ def decided_before(view: OperationView, version: int | None = None) -> Decision:
     return Decision(at, row.commit_id, row.id, row.state.value, row.epoch, repeated=True)
 
 
-def decided_now(
-    done: Committed, operation: str, state: OperationState, epoch: int | None = None
+def decide(
+    committer: Committer,
+    verb: str,
+    call: Call,
+    plan: Callable[[RowSet], Statement],
+    operation: str,
+    state: OperationState,
+    epoch: int | None = None,
 ) -> Decision:
-    """The outcome that a commit gave to an operation."""
+    """Commits a plan that gives an operation this state, or finds in `Settled` that it has it."""
+    try:
+        done = committer.commit(verb, call, plan, named(operation))
+    except Settled as settled:
+        decision: Decision = settled.answer
+        return decision
     return Decision(
         done.version, done.commit_id, operation, state.value, epoch, retries=done.retries
     )
@@ -76,7 +87,7 @@ def check_open(row: OperationRow) -> None:
             else ""
         )
         raise OperationDecided(
-            f"It is decided already: {row.told()}.{how}",
+            f"It is decided already: {row}.{how}",
             operation=row.id,
             state=row.state.value,
             epoch=row.epoch,
@@ -89,13 +100,13 @@ def check_complete(view: OperationView) -> None:
     check_open(row)
     if row.parts is None:
         raise PartsMissing(
-            f"The number of parts of {row.told()} is not known; call seal() when all are staged.",
+            f"The number of parts of {row} is not known; call seal() when all are staged.",
             operation=row.id,
             staged=tuple(view.parts),
         )
     if view.missing:
         raise PartsMissing(
-            f"{row.told()} has {len(view.parts)} of {row.parts} parts; missing: "
+            f"{row} has {len(view.parts)} of {row.parts} parts; missing: "
             f"{', '.join(map(str, view.missing[:20]))}.",
             operation=row.id,
             missing=view.missing,
@@ -130,7 +141,7 @@ class Decider:
             joined: OperationRow = settled.answer
             if (joined.name, joined.parts) != (row.name, row.parts):
                 raise InvalidInput(
-                    f"There is another operation with the id {row.id}: {joined.told()} with "
+                    f"There is another operation with the id {row.id}: {joined} with "
                     f"{joined.parts} parts. Choose another id, or leave it to the catalog.",
                     operation=row.id,
                 ) from None
@@ -150,7 +161,7 @@ class Decider:
                 raise Settled(row)
             if row.parts is not None or wanted <= highest or wanted < 1:
                 raise InvalidInput(
-                    f"Cannot seal {row.told()} with {wanted} parts: it "
+                    f"Cannot seal {row} with {wanted} parts: it "
                     + (
                         f"was sealed with {row.parts}."
                         if row.parts is not None
@@ -211,11 +222,9 @@ class Decider:
             rows.operation(row.now(OperationState.ABORTED), row)
             return rows.statement("abort", self._store)
 
-        try:
-            done = self._committer.commit("abort operation", call, plan, named(operation))
-        except Settled as settled:
-            decision: Decision = settled.answer
-            return decision
-        self._committer.counters.add(aborted=1)
-        log.info("operation %s: aborted at version %d", operation, done.version)
-        return decided_now(done, operation, OperationState.ABORTED)
+        state = OperationState.ABORTED
+        decision = decide(self._committer, "abort operation", call, plan, operation, state)
+        if not decision.repeated:
+            self._committer.counters.add(aborted=1)
+            log.info("operation %s: aborted at version %d", operation, decision.version)
+        return decision

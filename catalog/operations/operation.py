@@ -6,32 +6,34 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from pyspark.sql import DataFrame
 
+from catalog.cache.cache import Caches
 from catalog.commit.claims import Claim, view_operation
+from catalog.commit.committer import Committer
 from catalog.commit.operation_rows import OperationState
-from catalog.context import Call, CallOptions
+from catalog.context import Call, CallOptions, Context
+from catalog.delta.store import check_epoch
 from catalog.errors import InvalidInput
 from catalog.model import OnExisting, Segment, check_positive
 from catalog.objects.changes import changes_of
 from catalog.objects.model import Object
-from catalog.operations.decision import Decision
+from catalog.operations.applier import Applier
+from catalog.operations.decision import Decider, Decision
 from catalog.operations.part import (
     FramedSegments,
     ListedSegments,
     PartContent,
     PartSegments,
-    checked_drops,
 )
-from catalog.operations.stager import StageResult
+from catalog.operations.stager import Stager, StageResult
 from catalog.operations.store import claims_of
 from catalog.segments.batch import batch_of
+from catalog.segments.drop import checked_ids
+from catalog.segments.frame import FramePublisher
 from catalog.words import chosen
-
-if TYPE_CHECKING:
-    from catalog.operations.service import Operations
 
 LARGEST_PARTS = 10_000
 
@@ -73,15 +75,25 @@ class OperationStatus:
         return self.parts is not None and not self.missing
 
 
+@dataclass(frozen=True)
+class OperationTools:
+    """What the verbs on operations work with."""
+
+    context: Context
+    committer: Committer
+    frames: FramePublisher
+    caches: Caches
+
+
 class Operation:
     """Changes prepared in parts, from any process, that become visible in one commit.
 
     Made by `Catalog.operation`; every process that knows the id can join it.
     """
 
-    def __init__(self, operations: Operations, id: str, name: str) -> None:
-        self._operations = operations
-        self._context = operations.context
+    def __init__(self, tools: OperationTools, id: str, name: str) -> None:
+        self._tools = tools
+        self._context = tools.context
         self.id = id
         self.name = name
 
@@ -122,7 +134,7 @@ class Operation:
         call = self._context.writing(**options)
         check_part(part)
         mode = staged_mode(on_existing)
-        drops, changes = checked_drops(drop), changes_of(put, remove)
+        drops, changes = checked_ids("drop", drop), changes_of(put, remove)
         with self._segments(publish, drops, call) as segments:
             content = PartContent(segments, drops, changes, mode)
             if content.empty:
@@ -131,7 +143,7 @@ class Operation:
                     "remove.",
                     part=part,
                 )
-            stager = self._operations.stager
+            stager = Stager(self._tools.committer)
             return self._context.alone(call, lambda: stager.stage(self.id, part, content, call))
 
     @contextmanager
@@ -140,7 +152,7 @@ class Operation:
     ) -> Iterator[PartSegments | None]:
         """The segments that a part publishes, if there are any; a frame stays staged meanwhile."""
         if isinstance(publish, DataFrame):
-            frames, actor = self._operations.frames, call.caller.actor
+            frames, actor = self._tools.frames, call.caller.actor
             with frames.described(publish, call.deadline, call.progress, "stage") as staged:
                 yield None if staged is None else FramedSegments(staged, drops, frames, actor)
             return
@@ -150,7 +162,7 @@ class Operation:
                 publish=publish,
             )
         batch = batch_of(publish, call.caller)
-        buckets = self._operations.committer.buckets
+        buckets = self._tools.committer.buckets
         where = (self._context.store, buckets, self._context.environment)
         yield ListedSegments(batch, drops, *where) if batch.segments else None
 
@@ -163,7 +175,8 @@ class Operation:
         call = self._context.writing(**options)
         if parts is not None:
             check_parts(parts)
-        self._context.alone(call, lambda: self._operations.decider.seal(self.id, parts, call))
+        decider = Decider(self._tools.committer)
+        self._context.alone(call, lambda: decider.seal(self.id, parts, call))
         return self.status()
 
     def renew(
@@ -173,7 +186,8 @@ class Operation:
         call = self._context.writing(**options)
         if lease is not None:
             check_lease(lease)
-        self._context.alone(call, lambda: self._operations.decider.renew(self.id, lease, call))
+        decider = Decider(self._tools.committer)
+        self._context.alone(call, lambda: decider.renew(self.id, lease, call))
         return self.status()
 
     def status(self) -> OperationStatus:
@@ -218,16 +232,27 @@ class Operation:
             EpochOrder: An operation on the same keys comes first.
             OperationDecided: It was aborted, or published otherwise.
         """
-        call = self._context.writing(**options)
-        decision = self._operations.publish(self.id, epoch, call)
+        decision = publish_operation(self._tools, self.id, epoch, self._context.writing(**options))
         if wait:
-            self._operations.caches.follow(decision.version, decision)
+            self._tools.caches.follow(decision.version, decision)
         return decision
 
     def abort(self, **options: Unpack[CallOptions]) -> Decision:
         """Gives it up; its claims are free at once."""
         call = self._context.writing(**options)
-        return self._context.alone(call, lambda: self._operations.decider.abort(self.id, call))
+        decider = Decider(self._tools.committer)
+        return self._context.alone(call, lambda: decider.abort(self.id, call))
+
+
+def publish_operation(
+    tools: OperationTools, operation: str, epoch: int | None, call: Call
+) -> Decision:
+    """Publishes an operation, now or at an epoch."""
+    applier = Applier(tools.committer)
+    if epoch is None:
+        return tools.context.alone(call, lambda: applier.publish(operation, call))
+    at = check_epoch(epoch)
+    return tools.context.alone(call, lambda: applier.make_ready(operation, at, call))
 
 
 # --- input ---------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from catalog.delta.statements import Bounds, Partition, not_among
 from catalog.delta.store import Store
 from catalog.environment import Environment
 from catalog.errors import InvalidInput
-from catalog.model import Kind, OnExisting, check_segment_id
+from catalog.model import Kind, OnExisting
 from catalog.objects.changes import Changes, put_payload
 from catalog.operations.placement import Lock, Placed, Placement
 from catalog.schema.names import literal
@@ -179,20 +179,6 @@ class PartContent:
             *(f"remove {key}" for key in sorted(self.changes.removes)),
         ]
         return sha256("\n".join(lines).encode()).hexdigest()
-
-
-def checked_drops(drop: Iterable[str]) -> tuple[str, ...]:
-    """The ids that a part drops, each once."""
-    if isinstance(drop, str):
-        raise InvalidInput(
-            f"drop takes a list of ids; for one segment write [{drop!r}].", drop=drop
-        )
-    if not isinstance(drop, Iterable):
-        raise InvalidInput(f"drop takes a list of ids, not {drop!r:.80}.", drop=drop)
-    chosen = tuple(dict.fromkeys(drop))
-    for segment_id in chosen:
-        check_segment_id(segment_id)
-    return chosen
 
 
 # --- rows ----------------------------------------------------------------------------------------

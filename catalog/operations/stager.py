@@ -219,14 +219,14 @@ class _PartCommit:
             )
         if there is not None:
             raise PartConflict(
-                f"Part {self._part} of {operation.told()} is staged already with other content. "
+                f"Part {self._part} of {operation} is staged already with other content. "
                 "Stage it under another number, or abort the operation and open another.",
                 operation=self._id,
                 part=self._part,
             )
         if operation.state is not OperationState.OPEN:
             raise OperationDecided(
-                f"Nothing can be staged any more: {operation.told()}.",
+                f"Nothing can be staged any more: {operation}.",
                 operation=self._id,
                 state=operation.state.value,
             )

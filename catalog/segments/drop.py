@@ -81,25 +81,32 @@ def as_seen(commit_ids: Mapping[str, str]) -> Selection:
     return Selection(ids=tuple(commit_ids), seen=commit_ids)
 
 
+def checked_ids(argument: str, ids: Iterable[str]) -> tuple[str, ...]:
+    """The ids of segments to drop, each once; `argument` is their name in errors."""
+    if isinstance(ids, str):
+        raise InvalidInput(
+            f"drop takes a list of ids; for one segment write [{ids!r}].", **{argument: ids}
+        )
+    if not isinstance(ids, Iterable):
+        raise InvalidInput(f"drop takes a list of ids, not {ids!r:.80}.", **{argument: ids})
+    chosen = tuple(dict.fromkeys(ids))
+    for segment_id in chosen:
+        check_segment_id(segment_id)
+    return chosen
+
+
 def select(
     ids: Iterable[str] | None,
     datasource: str | None,
     starts_at: datetime | None,
     ends_at: datetime | None,
 ) -> Selection:
-    """The selection that a caller asks for: by ids, or by datasource and interval."""
+    """The selection for the arguments of a drop: ids, or a datasource and an interval."""
     by_interval = starts_at is not None or ends_at is not None
     if ids is not None:
         if datasource is not None or by_interval:
             raise InvalidInput("Drop either by ids or by datasource and interval, not by both.")
-        if isinstance(ids, str):
-            raise InvalidInput(
-                f"drop takes a list of ids; for one segment write [{ids!r}].", ids=ids
-            )
-        chosen = tuple(dict.fromkeys(ids))
-        for segment_id in chosen:
-            check_segment_id(segment_id)
-        return Selection(ids=chosen)
+        return Selection(ids=checked_ids("ids", ids))
     if datasource is None and not by_interval:
         raise InvalidInput("Say what to drop: ids, a datasource, or an interval.")
     if datasource is not None:

@@ -15,16 +15,15 @@ from catalog.model import Segment
 from catalog.schema.names import identifier
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-_WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
-_OPTIONAL: dict[str, tuple[type[T.DataType], ...]] = {
-    "size_bytes": _WHOLE,
-    "location": (T.StringType,),
-    "starts_at": (T.TimestampType,),
-    "ends_at": (T.TimestampType,),
+_ACCEPTED: dict[str, tuple[type[T.DataType], ...]] = {
+    "bigint": (T.ByteType, T.ShortType, T.IntegerType, T.LongType),
+    "string": (T.StringType,),
+    "timestamp": (T.TimestampType,),
 }
-_EMPTY = {
+_REQUIRED = {"schema": "string", "num_rows": "bigint"}
+_OPTIONAL = {
     "size_bytes": "bigint",
     "location": "string",
     "starts_at": "timestamp",
@@ -55,7 +54,7 @@ _ZONE = r"(Z|[+-][0-9]{2}:?[0-9]{2})$"
 
 def normalised(frame: DataFrame) -> DataFrame:
     """The frame's columns under the names and types that are staged; raises on any other."""
-    # One look at the schema: on Connect each is a round trip.
+    # The schema is read once: on Connect each access is a round trip.
     types = {field.name: field.dataType for field in frame.schema.fields}
     named_by_parts = {"datasource", "name"} <= types.keys()
     if ("segment_id" in types) == named_by_parts:
@@ -65,12 +64,7 @@ def normalised(frame: DataFrame) -> DataFrame:
             columns=sorted(types),
         )
     ids = ("datasource", "name") if named_by_parts else ("segment_id",)
-    expected: dict[str, tuple[type[T.DataType], ...]] = {
-        **dict.fromkeys(ids, (T.StringType,)),
-        "schema": (T.StringType,),
-        "num_rows": _WHOLE,
-        **_OPTIONAL,
-    }
+    expected = {**dict.fromkeys(ids, "string"), **_REQUIRED, **_OPTIONAL}
     unknown = sorted(types.keys() - expected.keys())
     missing = sorted(expected.keys() - types.keys() - _OPTIONAL.keys())
     if unknown or missing:
@@ -81,8 +75,9 @@ def normalised(frame: DataFrame) -> DataFrame:
             missing=missing,
         )
     for name, data_type in types.items():
-        if not isinstance(data_type, expected[name]):
-            wanted = " or ".join(t.typeName() for t in expected[name])
+        accepted = _ACCEPTED[expected[name]]
+        if not isinstance(data_type, accepted):
+            wanted = " or ".join(t.typeName() for t in accepted)
             raise InvalidInput(
                 f"The column {name} must be {wanted}, not {data_type.simpleString()}; cast it.",
                 column=name,
@@ -97,29 +92,26 @@ def normalised(frame: DataFrame) -> DataFrame:
     )
     return frame.select(
         segment_id.alias("segment_id"),
-        F.col("schema"),
-        F.col("num_rows").cast("bigint").alias("num_rows"),
-        *(_optional(name, types) for name in _OPTIONAL),
+        *(
+            (F.col(name) if name in types else F.lit(None)).cast(kind).alias(name)
+            for name, kind in {**_REQUIRED, **_OPTIONAL}.items()
+        ),
     )
-
-
-def _optional(name: str, types: dict[str, T.DataType]) -> Column:
-    column = F.col(name) if name in types else F.lit(None)
-    return column.cast(_EMPTY[name]).alias(name)
 
 
 # --- manifests ------------------------------------------------------------------------------------
 
 
 def format_of(path: str) -> str:
-    """The format that a path's ending tells."""
+    """The format of a manifest, by the suffix of its path."""
     suffixes = [suffix.lower() for suffix in PurePosixPath(path.rstrip("/")).suffixes]
     while suffixes and suffixes[-1] in _COMPRESSED:
         suffixes.pop()
     found = _SUFFIXES.get(suffixes[-1]) if suffixes else None
     if found is None:
         raise InvalidInput(
-            f"The ending of {path!r} does not tell its format; say which: {', '.join(FORMATS)}.",
+            f"The format does not follow from the suffix of {path!r}; give one of "
+            f"{', '.join(FORMATS)}.",
             path=path,
         )
     return found
@@ -128,8 +120,8 @@ def format_of(path: str) -> str:
 def read_manifest(spark: SparkSession, path: str, format: str | None = None) -> DataFrame:
     """A manifest's segments, with the columns that `Catalog.publish` takes.
 
-    In CSV (with a header) and JSON lines all values are read as texts and converted here, so that
-    a value which is no number or time is refused by name.
+    In CSV (with a header) and JSON lines all values are read as strings and converted here, so that
+    an error names the value which is no number or time.
     """
     chosen = format or format_of(path)
     if chosen not in FORMATS:
@@ -157,8 +149,8 @@ def read_manifest(spark: SparkSession, path: str, format: str | None = None) -> 
 def few_segments(frame: DataFrame, most: int = BULK_ROWS) -> list[Segment] | None:
     """A frame's segments as objects, or none if there are more than `most`.
 
-    A few are published in one small commit, which needs no staging. The frame is read for it, so
-    this is for frames that are cheap to read, as manifests are.
+    A few are published in one small commit, without staging. The frame is read for it, so this is
+    for frames that are cheap to read, as manifests are.
     """
     rows = normalised(frame).limit(most + 1).toArrow()
     if rows.num_rows > most:

@@ -495,7 +495,7 @@ def test_a_schema_in_a_json_manifest_may_be_an_object(
             "starts_at is no time: soonZ",
         ),
         ("m.json", '{"segment_id": "a/1", "num_rows": 1}\n{oops\n', "not a JSON object: .oops"),
-        ("m.txt", "", "does not tell its format"),
+        ("m.txt", "", "does not follow from the suffix"),
         ("nowhere.parquet", None, "PATH_NOT_FOUND"),
         ("m.parquet", "no parquet", "cannot be read as parquet"),
     ],
