@@ -246,7 +246,7 @@ class Catalog:
             )
         store = Store(own, opened.location)
         local = opened.detail.path if settings.file_lock else None
-        lock = TableLock.beside(local)
+        lock = TableLock.of(local)
         given = dict(settings.given)
         if settings.deadline is not None:
             given["deadline"] = settings.deadline

@@ -172,7 +172,7 @@ class Restore:
 
     def _fill(self, opened: Opened, rows: DataFrame, manifest: Manifest) -> None:
         target, deadline = self._target, self._deadline
-        lock = TableLock.beside(opened.detail.path if target.locked else None)
+        lock = TableLock.of(opened.detail.path if target.locked else None)
         store = Store(target.session, opened.location)
         caller = target.call.caller.counting(backup=manifest.identity, rows=manifest.rows)
         self._step("fill", 2)

@@ -44,7 +44,7 @@ CHANGE_COLUMNS = (
     ColumnSpec("key", "STRING", "Fingerprint of a schema, id of a segment, key of an object, …"),
     ColumnSpec("change", "STRING", "insert, update or delete"),
     ColumnSpec("changed_by", "STRING", "Who the row names; null of a delete"),
-    ColumnSpec("datasource", "STRING", "The datasource that the row belongs to or stands for"),
+    ColumnSpec("datasource", "STRING", "The datasource that the row belongs to or represents"),
     ColumnSpec("operation", "STRING", "The operation that a prepared row belongs to"),
     ColumnSpec("part", "INT", "The part of that operation, from 0"),
     ColumnSpec("target", "STRING", "Of a staged row: the kind of the row that it is for"),

@@ -153,7 +153,7 @@ class TableLock:
         self._file = file
 
     @classmethod
-    def beside(cls, table: Path | None) -> TableLock:
+    def of(cls, table: Path | None) -> TableLock:
         """The lock of the table at a local path; `None` for any other storage."""
         return cls(None if table is None else table.parent / f".{table.name}.lock")
 

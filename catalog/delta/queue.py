@@ -65,7 +65,7 @@ class CommitRequest:
         return self._result
 
     def told(self) -> str:
-        """What became of it, in words, for somebody who stopped waiting."""
+        """Its outcome in words, for a caller that stopped waiting."""
         if not self.finished:
             return "it is still running and will finish by itself"
         if isinstance(self._error, CatalogError):
@@ -118,11 +118,11 @@ class CommitQueue:
         return cast(T, self.submit(CommitRequest(run, deadline)))
 
     def _interrupted(self, request: CommitRequest, interrupt: BaseException) -> None:
-        """Waits for what runs, so that the caller can be told the truth; a second one does not."""
+        """Waits for a running request, to report its outcome; a second interrupt ends the wait."""
         if self._withdraw(request):
             interrupt.add_note("strata: the call had not begun; nothing was written")
             return
-        # What runs is waited for; a retry or another step would not be what was asked for.
+        # The running statement is awaited; no retry or further step is begun.
         request.deadline.expire()
         try:
             while not request._done.wait(1.0):

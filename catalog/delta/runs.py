@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 RUNS = "runs"
 
 COLUMNS = (
-    ColumnSpec("run_id", "STRING", "Random id of the run; the metadata of its commits repeats it"),
+    ColumnSpec("run_id", "STRING", "Random id of the run, also in the metadata of its commits"),
     ColumnSpec(
         "job",
         "STRING",
@@ -43,31 +43,36 @@ COLUMNS = (
         "running, done, found, failed, gave_up or interrupted; of a task also queued or cancelled",
     ),
     ColumnSpec("started_at", "TIMESTAMP", "When it began"),
-    ColumnSpec("ended_at", "TIMESTAMP", "When it ended; null while it runs or if it was killed"),
-    ColumnSpec("seen_at", "TIMESTAMP", "When it last said that it was alive"),
+    ColumnSpec("ended_at", "TIMESTAMP", "When it ended; null while it runs, or if it was killed"),
+    ColumnSpec("seen_at", "TIMESTAMP", "Its last heartbeat"),
     ColumnSpec("version_before", "BIGINT", "Version of the catalog when it began"),
     ColumnSpec("version_after", "BIGINT", "Version of the catalog when it ended"),
-    ColumnSpec("figures", "MAP<STRING, DOUBLE>", "What it counted, by name"),
-    ColumnSpec("error_condition", "STRING", "Stable name of the error that ended it"),
-    ColumnSpec("error_message", "STRING", "What the error said"),
+    ColumnSpec("figures", "MAP<STRING, DOUBLE>", "Its figures, by name"),
+    ColumnSpec("error_condition", "STRING", "Stable name of the last error"),
+    ColumnSpec("error_message", "STRING", "Message of that error"),
 )
 DDL = ddl(COLUMNS)
-# Null in the rows of runs that are no tasks.
+# Null in the rows of runs that are not tasks.
 TASK_COLUMNS = (
     ColumnSpec("attempt", "INT", "How often the task was claimed; only the last owner can write"),
     ColumnSpec("owner", "STRING", "The process that runs it"),
-    ColumnSpec("lease_until", "TIMESTAMP", "From then on anybody may take it over"),
-    ColumnSpec("exclusive_key", "STRING", "Of the tasks with this key one runs at a time"),
-    ColumnSpec("step", "STRING", "The step under way"),
+    ColumnSpec("lease_until", "TIMESTAMP", "When the lease ends and any process may take it over"),
+    ColumnSpec(
+        "exclusive_key",
+        "STRING",
+        "Only one task with this key runs at a time; null if unlimited",
+    ),
+    ColumnSpec("step", "STRING", "The current step, or the last one"),
     ColumnSpec("step_started_at", "TIMESTAMP", "When that step began"),
-    ColumnSpec("steps", "INT", "How many steps are known"),
-    ColumnSpec("done", "BIGINT", "So much of the step under way is done"),
-    ColumnSpec("total", "BIGINT", "Of so much"),
-    ColumnSpec("results", "STRING", "What completed steps have given, by name, as JSON"),
+    ColumnSpec("steps", "INT", "Number of known steps; planning may add some"),
+    ColumnSpec("done", "BIGINT", "Progress of the current step at the last heartbeat"),
+    ColumnSpec("total", "BIGINT", "The total of that progress"),
+    ColumnSpec("results", "STRING", "Results of completed steps by name, as a JSON document"),
     ColumnSpec("retry_at", "TIMESTAMP", "After a failure: when it may be tried again"),
     ColumnSpec("stamp", "STRING", "Random id of the last write of the task"),
 )
 ALL_COLUMNS = (*COLUMNS, *TASK_COLUMNS)
+_COMMENTS = {column.name: column.comment for column in ALL_COLUMNS}
 # By name: a later release may have added columns to the table.
 _NAMES = ", ".join(column.name for column in COLUMNS)
 _VALUES = ", ".join(f"s.{column.name}" for column in COLUMNS)
@@ -120,31 +125,23 @@ TASKS_VIEW = View(
     "attempt, exclusive_key, retry_at, results, figures, actor, started_at, seen_at, ended_at, "
     "error_condition, error_message FROM {runs} WHERE attempt IS NOT NULL",
     {
-        "task_id": "Id of the task; it is its run's id too, which the metadata of commits has",
+        "task_id": "Id of the task, which is also its run id in the metadata of commits",
         "name": "What it does: maintain, cleanup, …",
-        "arguments": "The arguments as a JSON document",
+        "arguments": _COMMENTS["arguments"],
         "state": "queued (waits to be tried again), running, done, failed or cancelled",
-        "step": "The step under way, or the last one",
-        "steps_done": "How many steps are complete; they are never run again",
-        "steps": "How many steps are known; planning may add some",
-        "done": "So much of the step under way is done, when its owner was last seen",
-        "total": "Of so much",
-        "seconds_left": "Seconds that the step under way will still take, if it goes on like this",
-        "owner": "The process that runs it",
-        "lease_until": "From then on anybody may take it over",
-        "expired": "Whether it is running and its lease is over: its owner is gone",
-        "attempt": "How often it was claimed; only the last owner can write",
-        "exclusive_key": "Of the tasks with this key one runs at a time; null if others do not "
-        "matter",
-        "retry_at": "After a failure: when it may be tried again",
-        "results": "What completed steps have given, by name, as a JSON document",
-        "figures": "What it counted, by name",
-        "actor": "Who asked for it",
-        "started_at": "When it was first run",
-        "seen_at": "When its owner last said that it was alive",
-        "ended_at": "When it was done, failed or was cancelled; null until then",
-        "error_condition": "Stable name of the error that stopped it last",
-        "error_message": "What the error said",
+        "step": _COMMENTS["step"],
+        "steps_done": "Number of completed steps; they are never run again",
+        **{name: _COMMENTS[name] for name in ("steps", "done", "total")},
+        "seconds_left": "Estimated seconds until the current step is complete",
+        **{name: _COMMENTS[name] for name in ("owner", "lease_until")},
+        "expired": "Whether it is running and its lease has ended: its owner is gone",
+        **{
+            name: _COMMENTS[name]
+            for name in (
+                *("attempt", "exclusive_key", "retry_at", "results", "figures", "actor"),
+                *("started_at", "seen_at", "ended_at", "error_condition", "error_message"),
+            )
+        },
     },
 )
 
@@ -157,7 +154,7 @@ def tasks_query(runs: str) -> str:
 def create_tasks_view(
     session: SparkSession, location: Location, prefix: str = "", replace: bool = True
 ) -> str:
-    """Creates the view: persistent in a metastore, temporary for a path; gives its name."""
+    """Creates the view: persistent in a metastore, temporary for a path; returns its name."""
     name = identifier(prefix + TASKS_VIEW.name)
     if location.path is None:
         name = ".".join([*map(identifier, location.schema), name])

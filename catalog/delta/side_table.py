@@ -42,7 +42,7 @@ class SideTable:
     ) -> None:
         self._open_session = open_session
         self._location = location
-        self._lock = TableLock.beside(None if entries is None else entries.parent / self.name)
+        self._lock = TableLock.of(None if entries is None else entries.parent / self.name)
         self._environment = environment
         self._tuning = tuning
         self._known = False

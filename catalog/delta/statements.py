@@ -25,7 +25,7 @@ HOLD = "hold"
 # A publish inserts the row of each of its datasources if it is not there. Claims on a datasource as
 # a whole have it as their target.
 DATASOURCE = "datasource"
-# A row of a source that is never written: it asks for claims on the datasource that is its key. The
+# A row of a source that is never written: it checks for claims on the datasource in its key. The
 # datasource's own row cannot, because an insert looks no further once it has found the row there.
 # What matches nothing is compared with everything.
 ASKING = "asking"
@@ -50,8 +50,8 @@ class Statement:
     bulk: bool = False
 
 
-# A segment that comes without a schema contradicts only what it says itself: whatever it left open
-# a backfill may have filled in. `batch.contradicts` is the same in Python.
+# A segment without a schema conflicts only in the values that it has: a backfill may have filled in
+# the others. `batch.contradicts` is the same in Python.
 _SAYS_OTHERWISE = (
     "(t.kind <> 'segment' OR s.fingerprint IS NOT NULL "
     "OR NOT t.location <=> s.location OR NOT t.starts_at <=> s.starts_at "
@@ -138,7 +138,7 @@ def with_claims(partitions: Iterable[Partition]) -> set[Partition]:
 def bounds_with_claims(bounds: Bounds) -> Bounds:
     """The bounds with those of the datasources and of claims on the segments.
 
-    The lower end is open: the name of a datasource stands before all keys of its segments.
+    The lower end is open: the name of a datasource sorts before all keys of its segments.
     """
     if SEGMENT not in bounds:
         return bounds
@@ -199,9 +199,9 @@ def insert_missing(
     claims: Claims | None = None,
     terms: bool = False,
 ) -> Callable[[str], str]:
-    """An insert-only MERGE: what is there stays untouched, and may refuse the whole.
+    """An insert-only MERGE: existing rows stay, and may refuse the whole statement.
 
-    `terms` says that the source carries digests of contracts. With claims it asks for them, too.
+    `terms` says that the source carries digests of contracts. With claims it checks for them, too.
     """
     on = _on(partitions, bounds, refuse.value, claims)
     insert = _insert(terms=terms)
@@ -277,10 +277,10 @@ _COMPLETED = (
 def complete_segments(
     target: str, partitions: Iterable[Partition], bounds: Bounds, claims: Claims
 ) -> Callable[[str], str]:
-    """A MERGE that fills in what was not known of segments, each only as the source has seen it.
+    """A MERGE that completes segments, each only if its row is still as it was read.
 
     The source has a column `seen` besides: the commit id of the row that was read. A segment that
-    is gone, was replaced or has a schema by now is left alone. Schemas are inserted if absent.
+    is gone, was replaced or has a schema by now is skipped. Schemas are inserted if absent.
     Rows of datasources are only compared: one that matched would be written anew.
     """
     on = _on(partitions, bounds, Refuse.OTHER_SCHEMA.value, claims, unmatched=DATASOURCE)

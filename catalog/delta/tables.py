@@ -118,7 +118,7 @@ def create(
     local = local_path(table_uri(session, location))
     if location.path is not None and local is not None:
         location = location.at(str(local.parent))
-    lock = TableLock.beside(local if locked else None)
+    lock = TableLock.of(local if locked else None)
     ddl = layout.ddl(location.table(ENTRIES), segment_buckets, more)
     restoring = RESTORING_PROPERTY in (more or {})
     for attempt in range(_LOOKS):

@@ -283,7 +283,7 @@ class Archiver:
 
 
 def _unfit(segment: DueSegment) -> str | None:
-    """Why the data of a segment cannot be archived, as far as its row tells."""
+    """Why the data of a segment cannot be archived, if its row shows that."""
     if segment.location is None:
         return "it has no location, so there is nothing to copy; drop it yourself"
     place = place_of(segment.location)

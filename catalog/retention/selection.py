@@ -1,7 +1,7 @@
 """Which segments of a datasource exceed its retention rule, found in the table page by page.
 
 Segments are ordered by time and id. Age and count both take from the old end of that order, so
-every segment that stays is newer than every segment that goes.
+every segment that stays is newer than every segment that is dropped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _AT = "unix_micros(coalesce(ends_at, published_at))"
 
 
 def may_go(rule: Rule, count: int, oldest: int, now: int) -> bool:
-    """Whether any segment goes, from the number of segments and the oldest alone."""
+    """Whether a rule drops any segment, from their number and the oldest alone."""
     limit = rule.oldest_kept(now)
     too_old = limit is not None and oldest < limit
     too_many = rule.max_segments is not None and count > rule.max_segments
@@ -37,7 +37,7 @@ class Overview:
 
 @dataclass(frozen=True)
 class DueSegment:
-    """The row of a segment that goes, as it was read; times are microseconds since 1970."""
+    """The row of a segment to drop, as it was read; times are microseconds since 1970."""
 
     id: str
     commit_id: str
@@ -72,7 +72,7 @@ class RetentionSearch:
         self._version = version
 
     def overviews(self, datasources: Iterable[str]) -> dict[str, Overview]:
-        """Overviews of the datasources that have segments, in one query: in most nothing goes."""
+        """Overviews of datasources with segments, in one query: most have nothing to drop."""
         names = sorted(datasources)
         if not names:
             return {}

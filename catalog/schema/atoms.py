@@ -154,7 +154,7 @@ _CHECKS: dict[str, Callable[[Any], str | None]] = {
 }
 
 
-# --- collations ---
+# --- collations of Spark 4.2 ---
 
 DEFAULT_COLLATION = "UTF8_BINARY"
 

@@ -80,4 +80,5 @@ def write(schema: Schema, dialect: str, **options: str | None) -> Any:
             + (f"it has {' and '.join(known)}" if known else "it has none"),
             options=unknown,
         )
-    return _WRITERS[wanted](schema, **options)
+    given = {key: value for key, value in options.items() if value is not None}
+    return _WRITERS[wanted](schema, **given)

@@ -103,7 +103,6 @@ def _parsed(note: str) -> DataType | None:
 
 # --- writing ---
 
-
 # The formats of JSON Schema's draft; others are known to some readers only.
 _DRAFT_FORMATS = (None, "date", "date-time")
 

@@ -86,7 +86,7 @@ class Staging:
     @staticmethod
     def lock_file_of(entries: Path | None) -> TableLock:
         """The lock for the staging table of a catalog whose table is at a local path."""
-        return TableLock.beside(None if entries is None else entries.parent / STAGING)
+        return TableLock.of(None if entries is None else entries.parent / STAGING)
 
     def write(self, frame: DataFrame, batch: str, buckets: int, deadline: Deadline) -> None:
         """Describes the frame's rows on the executors, and stores them as a batch."""

@@ -37,10 +37,6 @@ class Runner:
         self._environment = environment
         self._catalog_of = catalog_of
 
-    def close(self) -> None:
-        """Ends the session, if it was used."""
-        self._table.close()
-
     def get(self, id: str) -> Task:
         """The task with this id."""
         found = self._table.find(id)

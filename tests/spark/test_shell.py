@@ -236,7 +236,7 @@ def test_a_run_that_gave_up_ends_with_3(strata: Strata, manifest: str, catalog: 
     from catalog.delta.location import TableLock
     from catalog.environment import Deadline
 
-    lock = TableLock.beside(Path(str(catalog.location)) / "entries")
+    lock = TableLock.of(Path(str(catalog.location)) / "entries")
     with lock.held(Deadline(5)):
         code, answer = strata("publish", manifest, "--deadline", "0.5")
     assert code == 3

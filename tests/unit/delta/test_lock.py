@@ -25,7 +25,7 @@ import sys
 from pathlib import Path
 from catalog.delta.location import TableLock
 from catalog.environment import Deadline
-with TableLock.beside(Path(sys.argv[1])).held(Deadline(60)):
+with TableLock.of(Path(sys.argv[1])).held(Deadline(60)):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -51,27 +51,27 @@ def held_by_another_process(table: Path) -> Iterator[subprocess.Popen[str]]:
 
 def is_free(table: Path) -> bool:
     try:
-        with TableLock.beside(table).held(Deadline(0.05)):
+        with TableLock.of(table).held(Deadline(0.05)):
             return True
     except GaveUp:
         return False
 
 
 def test_the_lock_is_a_file_beside_the_table(tmp_path: Path) -> None:
-    with TableLock.beside(tmp_path / "new" / "meta").held(Deadline(1)):
+    with TableLock.of(tmp_path / "new" / "meta").held(Deadline(1)):
         assert [path.name for path in (tmp_path / "new").iterdir()] == [".meta.lock"]
 
 
 def test_other_storage_needs_no_lock() -> None:
-    lock = TableLock.beside(None)
+    lock = TableLock.of(None)
     with lock.held(Deadline(0.01)), lock.held(Deadline(0.01)):
         pass
 
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_the_lock_excludes_another_thread(tmp_path: Path, shared: bool) -> None:
-    first = TableLock.beside(tmp_path / "meta")
-    second = first if shared else TableLock.beside(tmp_path / "meta")
+    first = TableLock.of(tmp_path / "meta")
+    second = first if shared else TableLock.of(tmp_path / "meta")
     held, entered = threading.Event(), threading.Event()
 
     def other() -> bool:
@@ -90,19 +90,19 @@ def test_the_lock_excludes_another_thread(tmp_path: Path, shared: bool) -> None:
 
 
 def test_the_locks_of_two_tables_do_not_meet(tmp_path: Path) -> None:
-    with TableLock.beside(tmp_path / "one").held(Deadline(1)):
+    with TableLock.of(tmp_path / "one").held(Deadline(1)):
         assert is_free(tmp_path / "two")
 
 
 def test_the_lock_is_free_again_after_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), TableLock.beside(tmp_path / "meta").held(Deadline(1)):
+    with pytest.raises(ZeroDivisionError), TableLock.of(tmp_path / "meta").held(Deadline(1)):
         _ = 1 / 0
     assert is_free(tmp_path / "meta")
 
 
 def test_whoever_waits_too_long_gives_up_and_names_the_file(tmp_path: Path) -> None:
     table = tmp_path / "meta"
-    first, second = TableLock.beside(table), TableLock.beside(table)
+    first, second = TableLock.of(table), TableLock.of(table)
     with (
         first.held(Deadline(1)),
         pytest.raises(GaveUp, match="nothing was written") as caught,
@@ -127,7 +127,7 @@ def test_the_lock_of_a_process_that_is_killed_is_free(tmp_path: Path) -> None:
     with held_by_another_process(table) as process:
         process.send_signal(signal.SIGKILL)
         process.wait(PATIENCE)
-        with TableLock.beside(table).held(Deadline(PATIENCE)):
+        with TableLock.of(table).held(Deadline(PATIENCE)):
             assert process.returncode == -signal.SIGKILL
 
 
@@ -142,7 +142,7 @@ def test_a_process_that_came_through_a_link_meets_the_same_lock(tmp_path: Path) 
 
 def test_a_process_that_the_holder_starts_does_not_keep_the_lock(tmp_path: Path) -> None:
     table = tmp_path / "meta"
-    with TableLock.beside(table).held(Deadline(1)):
+    with TableLock.of(table).held(Deadline(1)):
         child = subprocess.Popen(["sleep", "60"], close_fds=False)
     try:
         assert is_free(table)

@@ -91,6 +91,7 @@ def test_options_name_the_document() -> None:
     record = ONE.to("avro", name="order", namespace="shop")
     assert (record["name"], record["namespace"]) == ("order", "shop")
     assert ONE.to("json-schema", title="Order")["title"] == "Order"
+    assert ONE.to("avro", name=None, namespace=None) == ONE.to("avro")
 
 
 @pytest.mark.parametrize("dialect", ["xml", "", "Avro", "json_schema"])
