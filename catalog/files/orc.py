@@ -153,18 +153,18 @@ def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
     """The fields of a message by their numbers: whole numbers, or bytes of any meaning."""
     at = 0
     while at < len(message):
-        tag, at = _number(message, at)
+        tag, at = varint(message, at)
         wire = tag & 7
         if wire == 0:
-            value, at = _number(message, at)
+            value, at = varint(message, at)
             yield tag >> 3, value
             continue
-        size, at = _number(message, at) if wire == 2 else (8 if wire == 1 else 4, at)
+        size, at = varint(message, at) if wire == 2 else (8 if wire == 1 else 4, at)
         yield tag >> 3, message[at : at + size]
         at += size
 
 
-def _number(message: bytes, at: int) -> tuple[int, int]:
+def varint(message: bytes | bytearray, at: int) -> tuple[int, int]:
     """A number of seven bits a byte, and where the next field begins."""
     value = shift = 0
     while message[at] & 0x80:
@@ -176,6 +176,6 @@ def _number(message: bytes, at: int) -> tuple[int, int]:
 def _numbers(packed: bytes) -> list[int]:
     found, at = [], 0
     while at < len(packed):
-        value, at = _number(packed, at)
+        value, at = varint(packed, at)
         found.append(value)
     return found

@@ -106,6 +106,11 @@ def test_spark_reads_what_arrow_wrote_as_it_says(
     check(spark, path, "parquet")
 
 
+def test_spark_counts_the_rows_of_row_groups(spark: SparkSession, tmp_path: Path) -> None:
+    test_parquet.understated(tmp_path / "a.parquet")
+    assert check(spark, tmp_path / "a.parquet", "parquet").num_rows == 6
+
+
 def write_nothing(spark: SparkSession, path: Path, form: str) -> None:
     """One file with all columns and without rows."""
     frame = spark.createDataFrame([], Schema.of(ALL).struct())
