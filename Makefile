@@ -11,7 +11,7 @@ WORKERS ?= 2
 SPREAD  := --numprocesses $(WORKERS) --dist worksteal
 SPARK   := tests/spark tests/concurrency tests/notebooks
 # Publish, drop, clean up, backfill: these run with conflicts instead of without.
-CONFLICTED := $(addprefix tests/spark/test_,publish.py drop.py cleanup.py backfill.py)
+CONFLICTED := $(addprefix tests/spark/,test_publish.py test_drop.py test_cleanup.py backfill/test_backfill.py)
 
 # Workers must run the interpreter that has the dependencies, whatever `python3` is on the PATH.
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)

@@ -20,8 +20,8 @@ from catalog.delta.store import Epoch
 from catalog.errors import CatalogError
 from catalog.evolution import compatibility, judge, merge, merged, superior, upgrade
 from catalog.evolution.diff import diff
-from catalog.files.opening import Files
-from catalog.files.publish import FileProblem, FilesReport
+from catalog.files.publisher import FileProblem, FilesReport
+from catalog.files.storage import Files
 from catalog.maintenance.cleanup import CleanupReport
 from catalog.maintenance.maintain import MaintainReport
 from catalog.model import DropResult, PublishResult, Segment

@@ -23,9 +23,9 @@ from catalog.cache.resolver import Resolver
 from catalog.config import Settings
 from catalog.environment import Environment
 from catalog.errors import InvalidInput
-from catalog.files.describe import read_few
-from catalog.files.formats import Format
-from catalog.files.opening import local_path
+from catalog.files.footer import read_few
+from catalog.files.paths import Format
+from catalog.files.storage import local_path
 from catalog.inquiry import Inquiry
 from catalog.model import Caller, PublishResult, Segment, check_datasources, check_positive
 from catalog.progress import Progress, silent

@@ -13,10 +13,9 @@ from catalog.backfill.search import Search
 from catalog.caching import Caching
 from catalog.context import Context
 from catalog.environment import Deadline
-from catalog.files.describe import read_footers
-from catalog.files.footers import Footer
-from catalog.files.formats import Format, Place
-from catalog.files.publish import FilesPublisher, FilesReport, FilesRequest, Verbs
+from catalog.files.footer import Footer, read_footers
+from catalog.files.paths import Format, Place
+from catalog.files.publisher import FilesPublisher, FilesReport, FilesRequest, Verbs
 from catalog.model import (
     Caller,
     DropResult,

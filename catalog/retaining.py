@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from catalog.config import Settings
 from catalog.delta.store import AsOf
-from catalog.files.copying import Copier
-from catalog.files.opening import Files
+from catalog.files.storage import Copier, Files
 from catalog.model import DropResult, check_datasources, check_positive
 from catalog.operating import Operating
 from catalog.progress import Progress, silent

@@ -11,9 +11,8 @@ from catalog.backfill.search import Counted, Search
 from catalog.backfill.storing import Storer
 from catalog.backfill.waiting import Completion, Waiting, completed, troubled
 from catalog.context import Call, Context
-from catalog.files.describe import slices
-from catalog.files.formats import place_of
-from catalog.files.splitting import Describe
+from catalog.files.footer import Describe, slices
+from catalog.files.paths import place_of
 from catalog.model import Caller
 from catalog.progress import Step
 

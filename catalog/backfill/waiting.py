@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from catalog.files.footers import Footer
+from catalog.files.footer import Footer
 from catalog.model import Segment, from_micros, micros
 
 FIRST_PAUSE = timedelta(minutes=5)

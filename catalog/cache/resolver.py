@@ -15,8 +15,8 @@ from catalog.cache.places import Found, Places
 from catalog.cache.quarantine import Quarantine
 from catalog.cache.snapshot import Snapshot
 from catalog.errors import LoadInterrupted, Unreadable
-from catalog.files.formats import place_of
-from catalog.files.splitting import Describe
+from catalog.files.footer import Describe
+from catalog.files.paths import place_of
 
 _AGAIN = "The reading of a file that this call waited for was interrupted; call again."
 

@@ -253,8 +253,11 @@ _FIXED_SIZES = {1: 0, 2: 0, 3: 1, 7: 8}  # booleans, a byte, a double
 
 def _with_required_keys(file: pa.NativeFile) -> pa.BufferReader:
     """The footer of a file as a file of its own, in which the keys of maps are required."""
-    size = int.from_bytes(file.read_at(4, file.size() - 8), "little")
-    footer = bytearray(file.read_at(size, file.size() - 8 - size))
+    end = file.size() - 8  # after the footer come its size and the magic number
+    file.seek(end)
+    size = int.from_bytes(file.read(4), "little")
+    file.seek(end - size)
+    footer = bytearray(file.read(size))
     at = _fields(footer, 0)[0][2]
     count, _, at = _list(footer, at)
     elements = []

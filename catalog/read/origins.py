@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from catalog.errors import Unreadable
-from catalog.files.formats import Place, key_of
+from catalog.files.paths import Place, key_of
 from catalog.read.scans import Piece, Scan
 from catalog.schema.names import identifier, literal
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from catalog.errors import Unreadable
-from catalog.files.formats import address_of
+from catalog.files.paths import address_of
 from catalog.read.scans import Piece
 
 _HIDDEN = ("_", ".")

@@ -15,7 +15,7 @@ from catalog.errors import InvalidInput, NotInSnapshot, Unreadable, WouldLose
 from catalog.evolution.merge import Policy, conflict_error
 from catalog.evolution.projection import Leeway, OnLoss, Refusal, fields_of, refusals, shape
 from catalog.evolution.sql import expressions
-from catalog.files.formats import escaped
+from catalog.files.paths import escaped
 from catalog.read.datasource_schema import DatasourceSchema
 from catalog.read.datasources import combine, combined_schemas
 from catalog.read.origins import file_column, with_ids

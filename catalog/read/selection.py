@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column
 
 from catalog.errors import InvalidInput, Unreadable
-from catalog.files.formats import place_of
+from catalog.files.paths import place_of
 from catalog.model import micros
 from catalog.read.scans import Piece
 from catalog.sql import views

@@ -18,7 +18,7 @@ from pyarrow import fs
 
 from catalog.delta.location import local_path
 from catalog.errors import InvalidInput, InvalidLocation
-from catalog.files.formats import same_storage
+from catalog.files.paths import same_storage
 from catalog.schema.names import shown
 
 SUFFIX = ".json"

@@ -15,8 +15,8 @@ from catalog.commit.rows import TIME
 from catalog.delta.failures import condition_of
 from catalog.delta.store import Store
 from catalog.errors import BrokenFile
-from catalog.files.copying import Copied, Copier
-from catalog.files.formats import FORMATS, escaped, place_of
+from catalog.files.paths import FORMATS, escaped, place_of
+from catalog.files.storage import Copied, Copier
 from catalog.model import Caller
 from catalog.retention.archives import manifest_of, target_of
 from catalog.retention.search import Candidate

@@ -29,8 +29,8 @@ from catalog.cache.resolver import Resolver
 from catalog.cache.snapshot import Position, Snapshot
 from catalog.delta.store import Head
 from catalog.errors import GaveUp
-from catalog.files.footers import Footer
-from catalog.files.formats import Place
+from catalog.files.footer import Footer
+from catalog.files.paths import Place
 from catalog.model import Segment
 from catalog.realtime.announcement import Announced
 from catalog.schema import Schema

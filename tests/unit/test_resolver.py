@@ -18,8 +18,8 @@ from catalog.cache.places import Found, PlaceName, Places
 from catalog.cache.quarantine import Quarantine
 from catalog.cache.resolver import Resolver
 from catalog.errors import CommitFailed, GaveUp, LoadInterrupted
-from catalog.files.footers import Footer
-from catalog.files.formats import Place
+from catalog.files.footer import Footer
+from catalog.files.paths import Place
 from catalog.model import Segment
 from catalog.schema import Schema
 from tests.unit.test_places import snapshot

@@ -1,4 +1,4 @@
-"""The schemas of Parquet files; tests/spark/test_footers.py holds the same tables against Spark."""
+"""The schemas of Parquet files; tests/spark/files/test_footers.py compares them with Spark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pyarrow.parquet.encryption as encryption
 import pytest
 
 from catalog.errors import BrokenFile
-from catalog.files.footers import Footer, read_footer
+from catalog.files.footer import Footer, read_footer
 from catalog.schema import Schema
 
 # --- footers written by hand, as other writers than pyarrow and Spark make them ---

@@ -1,4 +1,4 @@
-"""Publishing files: what the storage lists, with what the files say of themselves."""
+"""Files published as segments: listed, compared with the catalog, described, published."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from catalog.contracts.checking import reasons_of
 from catalog.delta.layout import of_datasource
 from catalog.delta.store import Store
 from catalog.errors import ContractViolation, InvalidInput, InvalidSegment, SegmentConflict
-from catalog.files.deltalog import is_table, read_log, tables_below
-from catalog.files.describe import TableLogs, segments_of, slices
-from catalog.files.formats import Place, place_of
-from catalog.files.listing import (
-    Comparison,
+from catalog.files.deltalog import TableLogs, is_table, read_log, tables_below
+from catalog.files.footer import Describe, slices
+from catalog.files.inventory import (
+    Inventory,
     KnownFile,
     ListedFile,
     as_published,
@@ -23,10 +22,10 @@ from catalog.files.listing import (
     compare_segments,
     list_files,
     partitions_of,
+    segments_of,
     spelled_out,
 )
-from catalog.files.patterns import Pattern
-from catalog.files.splitting import Describe
+from catalog.files.paths import Format, Pattern, Place, place_of
 from catalog.model import DropResult, PublishResult, Segment
 from catalog.progress import Progress, Step
 
@@ -49,21 +48,21 @@ class FileProblem:
 
 @dataclass(frozen=True)
 class FilesReport:
-    """What publishing files did, or would do.
+    """The outcome of publishing files, or of a dry run.
 
     Attributes:
         version: the version that it reached.
-        files: how many files there are, or partitions of a Delta table.
-        published: segments that are new.
-        replaced: segments of changed files that were published anew.
-        unchanged: files that are as their segments say, also those written anew with the same.
-        waiting: files whose segments wait for a backfill.
+        files: the number of files, or of partitions of a Delta table.
+        published: the number of new segments.
+        replaced: the number of segments of changed files that were published again.
+        unchanged: the number of files that are as their segments say, also if written again.
+        waiting: the number of files whose segments wait for a backfill.
         changed: ids of segments whose files are not what was published.
         missing: ids of segments whose files are gone.
-        dropped: how many of these were dropped.
+        dropped: the number of missing segments that were dropped.
         broken: files that were not published, with the reasons.
-        dry_run: whether it only looked; no data file was opened then.
-        retries: commits that were tried again because another came first.
+        dry_run: whether it only compared; no data file was opened then.
+        retries: commits that were retried because another came first.
     """
 
     version: int
@@ -82,7 +81,7 @@ class FilesReport:
 
 @dataclass(frozen=True)
 class FilesRequest:
-    """What to publish and how; see `Catalog.publish_files`."""
+    """The arguments of `Catalog.publish_files`."""
 
     datasource: str
     pattern: str
@@ -95,12 +94,12 @@ class FilesRequest:
 
 @dataclass(frozen=True)
 class Verbs:
-    """What the catalog does for whoever publishes files.
+    """The verbs of the catalog that publishing files needs.
 
     Attributes:
-        describe: asks the data at some places what it is.
-        publish: publishes segments, and replaces those that are there if told.
-        drop: drops the segments with these ids, if they are still of these commits.
+        describe: reads the footers of the data at some places.
+        publish: publishes segments; with true it replaces those that are there.
+        drop: drops the segments with these ids if they are still of these commits.
     """
 
     describe: Describe
@@ -109,9 +108,9 @@ class Verbs:
 
 
 class FilesPublisher:
-    """Publishes the files of one datasource, a batch at a time; may be stopped and run again.
+    """Publishes the files of one datasource, a commit for each batch; may be stopped and run again.
 
-    Each batch is a publish of its own: a broken file is reported and the rest goes on.
+    A broken file is reported, and the others are published.
     """
 
     def __init__(
@@ -134,36 +133,36 @@ class FilesPublisher:
         self._retries = 0
 
     def run(self) -> FilesReport:
-        """Compares storage and catalog, and publishes and drops what is to be."""
-        asked = spelled_out(self._store.session, self._request.pattern)
-        place = place_of(asked, self._request.format)
-        # Segments first, files second: a file is there before its segment is, so a segment that
-        # was seen and whose file is not listed has lost it.
+        """Compares storage and catalog, and publishes, replaces and drops as requested."""
+        path = spelled_out(self._store.session, self._request.pattern)
+        place = place_of(path, self._request.format)
+        # Segments first, files second: a file exists before its segment does, so a segment that was
+        # read and whose file is not listed has lost it.
         self._version = self._store.head().version
         known = self._known()
-        if place.format == "delta" or is_table(self._spark, asked):
+        if place.format == Format.DELTA or is_table(self._spark, path):
             self._progress(Step(f"publish files: read the log of {place.path}", 0, 1))
             table = read_log(self._spark, place.path.rstrip("/"), place.version)
             segments = partitions_of(self._request.datasource, table, place.version)
             return self._act(compare_segments(table.root, segments, known), dict)
-        pattern = Pattern.parse(asked)
+        pattern = Pattern.parse(path)
         above = TableLogs(self._spark).table_of(pattern.root)
         if above is not None:
-            raise _is_table(above, asked, f'give its path alone, "{above}"')
+            raise _is_table(above, path, f'give its path alone, "{above}"')
         self._progress(Step(f"publish files: list {pattern.root}", 0, 1))
         files = list_files(self._spark, pattern)
         compared = compare_files(self._request.datasource, pattern, files, known)
         if not compared.found:
-            why = f"No file fits {asked}. Nothing was published or dropped; check path and pattern."
-            raise InvalidInput(why, pattern=asked)
+            why = f"No file fits {path}. Nothing was published or dropped; check path and pattern."
+            raise InvalidInput(why, pattern=path)
         names = [pattern.name_of(file.path) for file in compared.new.values()]
         tables = tables_below(self._spark, pattern.root, names)
         if tables:
             way_out = "publish it by its path alone, and choose a pattern without it"
-            raise _is_table(tables[0], asked, way_out)
+            raise _is_table(tables[0], path, way_out)
         return self._act(compared, partial(self._described, compared.before))
 
-    def _act(self, compared: Comparison[T], make: Make[T]) -> FilesReport:
+    def _act(self, compared: Inventory[T], make: Make[T]) -> FilesReport:
         request = self._request
         self._broken += [
             FileProblem(
@@ -202,9 +201,9 @@ class FilesPublisher:
             retries=self._retries,
         )
 
-    def _looked_into(self, compared: Comparison[T], make: Make[T]) -> dict[str, Segment]:
-        """What files say that were written again: a copy or a restore changes the time alone."""
-        what, names = "publish files: look into those written anew", sorted(compared.touched)
+    def _looked_into(self, compared: Inventory[T], make: Make[T]) -> dict[str, Segment]:
+        """The segments of files that were written again: a copy or a restore may be the same."""
+        what, names = "publish files: read those written again", sorted(compared.touched)
         segments: dict[str, Segment] = {}
         for begin, end, _ in slices(len(names), self._request.batch):
             self._progress(Step(what, begin, len(names)))
@@ -212,8 +211,8 @@ class FilesPublisher:
             segments |= self._kept(some, compared.before)
         return segments
 
-    def _replace(self, compared: Comparison[T], other: Mapping[str, Segment], make: Make[T]) -> int:
-        what, before = "publish files anew", compared.before
+    def _replace(self, compared: Inventory[T], other: Mapping[str, Segment], make: Make[T]) -> int:
+        what, before = "publish files again", compared.before
         rest = {n: each for n, each in compared.changed.items() if n not in compared.touched}
         done = self._bring(what, rest, lambda some: self._kept(make(some), before), replace=True)
         return done + self._bring(what, other, dict, replace=True)
@@ -221,7 +220,7 @@ class FilesPublisher:
     def _bring(
         self, what: str, found: Mapping[str, T], make: Make[T], replace: bool = False
     ) -> int:
-        """Describes some files at a time, and publishes a batch at a time; how many there were."""
+        """Describes a slice at a time and publishes a batch at a time; the number of segments."""
         names, done = list(found), 0
         segments: dict[str, Segment] = {}
         for begin, end, last in slices(len(names), self._request.batch):
@@ -237,7 +236,7 @@ class FilesPublisher:
     def _kept(
         self, segments: Mapping[str, Segment], before: Mapping[str, KnownFile]
     ) -> dict[str, Segment]:
-        """The segments with what was published and their data does not tell."""
+        """The segments with what was published and is not in their data."""
         kept: dict[str, Segment] = {}
         for name, segment in segments.items():
             try:
@@ -249,10 +248,10 @@ class FilesPublisher:
     def _described(
         self, before: Mapping[str, KnownFile], files: Mapping[str, ListedFile]
     ) -> dict[str, Segment]:
-        """The segments of files, less those that cannot be: they are reported."""
+        """The segments of files; a file without one is reported."""
         places: dict[str, Place] = {}
         for name, file in files.items():
-            # What was published with its format named keeps it.
+            # A segment that was published with its format keeps it.
             named = place_of(before[name].location).format if name in before else None
             place = place_of(file.path, self._request.format)
             places[name] = place if named is None else Place(place.path, named)
@@ -261,7 +260,7 @@ class FilesPublisher:
         return segments
 
     def _publish(self, segments: dict[str, Segment], replace: bool) -> int:
-        """Publishes segments; those that somebody else published otherwise are reported."""
+        """Publishes segments; those that conflict with others or break a contract are reported."""
         if not segments:
             return 0
         try:
@@ -295,8 +294,8 @@ class FilesPublisher:
         return [KnownFile(*row.values()) for row in rows]
 
 
-def _is_table(root: str, asked: str, way_out: str) -> InvalidInput:
+def _is_table(root: str, path: str, way_out: str) -> InvalidInput:
     return InvalidInput(
         f"{root} is a Delta table, whose files are not to be taken one by one: {way_out}.",
-        pattern=asked,
+        pattern=path,
     )

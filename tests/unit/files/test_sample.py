@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from catalog.errors import BrokenFile
-from catalog.files.footers import Footer, read_footer
-from catalog.files.opening import Files
+from catalog.files.footer import Footer, read_footer
+from catalog.files.storage import Files
 
 MIB = 1 << 20
 
@@ -108,8 +108,8 @@ def test_records_are_counted_without_the_header(tmp_path: Path, case: str) -> No
         (b'{"a":1}\n{"a":\n', 2, "is no JSON object: Expecting value (character 6)"),
         (b'{"a":1}\n\n{"a":1} x\n', 3, "is no JSON object: Extra data"),
         (b'{\n  "a": 1\n}\n', 1, "is no JSON object"),
-        (b'{"a":1,"a":2}\n', 1, "'a' stands in it twice"),
-        (b'{"x":{"a":1,"a":2}}\n', 1, "'a' stands in it twice"),
+        (b'{"a":1,"a":2}\n', 1, "'a' is in it twice"),
+        (b'{"x":{"a":1,"a":2}}\n', 1, "'a' is in it twice"),
         (b"1\n", 1, "is 1, which is no JSON object"),
         (b'{"a":1}\nnull\n', 2, "is null, which is no JSON object"),
         (b'[{"a":1},[]]\n', 1, "which is no JSON object"),

@@ -18,11 +18,10 @@ from pyspark.sql import SparkSession
 
 from catalog import Catalog, Segment, Settings, Step
 from catalog.errors import BrokenFile, InvalidInput, ReadOnly
-from catalog.files.describe import read_footers
-from catalog.files.footers import Footer
-from catalog.files.formats import Place
-from catalog.files.opening import Files
-from catalog.files.publish import FileProblem
+from catalog.files.footer import Footer, read_footers
+from catalog.files.paths import Place
+from catalog.files.publisher import FileProblem
+from catalog.files.storage import Files
 from tests.spark.files import broken, parquet
 from tests.unit.builders import segment
 

@@ -18,8 +18,8 @@ from pyarrow import orc
 from pyarrow.fs import FileSystem, LocalFileSystem, SubTreeFileSystem
 
 from catalog.errors import BrokenFile
-from catalog.files.footers import Footer, read_footer
-from catalog.files.opening import Files
+from catalog.files.footer import Footer, read_footer
+from catalog.files.storage import Files
 from catalog.schema import Schema
 
 TABLE = pa.table({"a": [1, 2, 3]})

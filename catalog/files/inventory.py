@@ -1,4 +1,4 @@
-"""Which data there is, as the storage lists it, beside what the catalog knows of it."""
+"""The inventory of a datasource: data in storage compared with segments in the catalog."""
 
 from __future__ import annotations
 
@@ -14,10 +14,16 @@ from catalog.delta.location import Location, is_relative
 from catalog.delta.opening import absolute
 from catalog.errors import InvalidInput, InvalidSegment
 from catalog.files.deltalog import TableLog
-from catalog.files.describe import segment_of
-from catalog.files.footers import Footer
-from catalog.files.formats import Place, address_of, authority_of, escaped, key_of, place_of
-from catalog.files.patterns import Pattern
+from catalog.files.footer import Describe, Footer
+from catalog.files.paths import (
+    Pattern,
+    Place,
+    address_of,
+    authority_of,
+    escaped,
+    key_of,
+    place_of,
+)
 from catalog.model import Segment, from_micros
 
 if TYPE_CHECKING:
@@ -37,7 +43,7 @@ class ListedFile:
 
 @dataclass(frozen=True, slots=True)
 class KnownFile:
-    """A segment with a location, as its row was seen."""
+    """A segment with a location, as its row was read."""
 
     segment_id: str
     location: str
@@ -51,18 +57,18 @@ class KnownFile:
 
 
 @dataclass(frozen=True)
-class Comparison(Generic[T]):
-    """What is in the storage beside what is in the catalog.
+class Inventory(Generic[T]):
+    """The data in storage, sorted by how it compares with the catalog.
 
     Attributes:
-        new: what has no segment, by the id that it gets.
-        unchanged: how much is as its segments say.
-        waiting: how much has a segment that waits for its schema.
-        changed: what is not as it was published, by the id of its segment.
+        new: data without a segment, by the id that it gets.
+        unchanged: the count of data that is as its segments say.
+        waiting: the count of data whose segments wait for their schemas.
+        changed: data that is not as it was published, by the id of its segment.
         missing: segments whose data is gone.
-        taken: what would get the id of a segment at another place, by that id.
-        before: the segments of what changed, by their ids.
-        touched: ids of what changed by its time alone; its content may be the same.
+        taken: data that would get the id of a segment at another place, by that id.
+        before: the segments of changed data, by their ids.
+        touched: ids of data that changed by its time alone; its content may be the same.
     """
 
     new: Mapping[str, T]
@@ -76,13 +82,13 @@ class Comparison(Generic[T]):
 
     @property
     def found(self) -> int:
-        """How much there is in the storage."""
+        """The count of all data in storage."""
         sorted_out = len(self.new) + len(self.changed) + len(self.taken)
         return sorted_out + self.unchanged + self.waiting
 
 
 def spelled_out(session: SparkSession, pattern: str) -> str:
-    """A pattern with its path as Spark lists what it finds there."""
+    """A pattern with its path as Spark prints it."""
     if not pattern or place_of(pattern).path != pattern:
         return pattern
     if is_relative(pattern):
@@ -96,7 +102,7 @@ def list_files(spark: SparkSession, pattern: Pattern) -> list[ListedFile]:
     try:
         rows = (
             spark.read.format("binaryFile")
-            # Whatever the session says: a file that is passed by would be taken for missing.
+            # Whatever the session's settings: a skipped file would be taken for missing.
             .options(ignoreMissingFiles="false", ignoreCorruptFiles="false")
             .option("recursiveFileLookup", "true")
             .load(escaped(pattern.root))
@@ -118,16 +124,16 @@ def list_files(spark: SparkSession, pattern: Pattern) -> list[ListedFile]:
 
 def compare_files(
     datasource: str, pattern: Pattern, listed: Sequence[ListedFile], known: Iterable[KnownFile]
-) -> Comparison[ListedFile]:
-    """Sorts files that the pattern fits, and segments, by what is to be done about them.
+) -> Inventory[ListedFile]:
+    """Compares the files of a pattern with the segments of a datasource.
 
     A file belongs to the segment that has its location, whatever its id. It has changed if its
-    size is another, or if it was written after its segment; as that is seen by the clocks of two
-    machines, nothing is done about it without being told.
+    size differs, or if it was written after its segment; as two machines have two clocks, it is
+    not replaced unless the caller asks for that.
 
     Args:
         datasource: whose segments they are.
-        pattern: which files are meant.
+        pattern: chooses the files.
         listed: all files below the root of the pattern, as Spark lists them: with scheme and host.
         known: the segments of the datasource.
     """
@@ -155,18 +161,18 @@ def compare_files(
             touched.add(segment.segment_id)
         else:
             unchanged += 1
-    # Spark does not list files without a byte, so nobody knows whether they are gone.
+    # Spark does not list empty files, so it is not known whether they are gone.
     gone = [e for e in by_id.values() if e.size_bytes != 0 and root.has_lost(e.location)]
     before = {name: by_id[name] for name in changed}
-    return Comparison(
+    return Inventory(
         new, unchanged, waiting, changed, _sorted(gone), taken, before, frozenset(touched)
     )
 
 
 def compare_segments(
     root: str, segments: Mapping[str, Segment], known: Iterable[KnownFile]
-) -> Comparison[Segment]:
-    """The same for the partitions of the Delta table at `root`, whose log tells all of them."""
+) -> Inventory[Segment]:
+    """The same for the partitions of the Delta table at `root`, all of which are in its log."""
     by_id = {segment.segment_id: segment for segment in known}
     new = {name: each for name, each in segments.items() if name not in by_id}
     inside = {name for name, each in by_id.items() if _inside(each.location, root)}
@@ -180,19 +186,19 @@ def compare_segments(
     gone = [by_id[name] for name in inside - segments.keys()]
     unchanged = len(segments) - len(new) - len(taken) - len(waiting) - len(changed)
     before = {name: by_id[name] for name in changed}
-    return Comparison(new, unchanged, len(waiting), changed, _sorted(gone), taken, before)
+    return Inventory(new, unchanged, len(waiting), changed, _sorted(gone), taken, before)
 
 
 def partitions_of(datasource: str, table: TableLog, pinned: int | None) -> dict[str, Segment]:
     """A segment for each partition of a Delta table, or one for a table that has none.
 
-    Their locations mean the newest version, unless the caller named one: an old version is gone
-    when the table's log expires, and a partition that did not change is the same in a newer one.
+    Their locations are not pinned unless the caller named a version: an old version is gone when
+    the table's log expires, and a partition that did not change is the same in a newer one.
     """
     pin = "" if pinned is None else f"@v{pinned}"
     whole = table.root.rpartition("/")[2]
     segments = [
-        segment_of(
+        _segment(
             f"{datasource}/{part.folder or whole}",
             f"delta.`{f'{table.root}/{part.folder}'.rstrip('/')}{pin}`",
             Footer(table.schema, part.num_rows, part.size_bytes),
@@ -203,7 +209,7 @@ def partitions_of(datasource: str, table: TableLog, pinned: int | None) -> dict[
 
 
 def as_published(segment: Segment, known: KnownFile) -> Segment:
-    """A segment with what its data does not tell: its interval, and how its location is spelled.
+    """A segment with what its data does not hold: its interval, and how its location is spelled.
 
     Raises `InvalidSegment` if the interval cannot be kept.
     """
@@ -227,16 +233,16 @@ def _is_same(segment: Segment, known: KnownFile) -> bool:
     try:
         return as_published(segment, known).digest == known.digest
     except InvalidSegment:
-        return False  # whoever replaces it is told why it cannot be
+        return False  # replacing it gives the reason
 
 
 @dataclass(frozen=True)
 class _Root:
-    """The folder where a pattern begins, with all that is in it.
+    """The folder where a pattern begins, with its content.
 
     Attributes:
         authority: scheme and host as Spark lists them; none if nothing was listed.
-        keys: the files and the folders above them, also those that the pattern does not fit.
+        keys: the files and the folders above them, also those that the pattern does not match.
     """
 
     pattern: Pattern
@@ -266,7 +272,7 @@ class _Root:
         authority = authority_of(place.path)
         if authority is None:
             # Without a scheme it is where the session's paths are. That is here if the pattern
-            # has none either; if not, nobody knows, and what may be elsewhere is not lost.
+            # has none either; otherwise it may be elsewhere, and is not lost.
             plain = authority_of(self.pattern.root) is None
             authority = self.authority if plain else ""
         return (
@@ -290,3 +296,32 @@ def _inside(location: str, root: str) -> bool:
     address, above = address_of(Place(place.path, None)), address_of(Place(root, None))
     below = address.removeprefix(f"{above}/")
     return address == above or (below != address and all("=" in n for n in below.split("/")))
+
+
+# --- from footers to segments ---------------------------------------------------------------------
+
+
+def segments_of(
+    describe: Describe, places: Mapping[str, Place]
+) -> tuple[dict[str, Segment], dict[str, str]]:
+    """The segments at places, which are given by their ids; and the reasons why others are none."""
+    segments: dict[str, Segment] = {}
+    problems: dict[str, str] = {}
+    outcomes = describe(list(places.values()))
+    for (name, place), outcome in zip(places.items(), outcomes, strict=True):
+        if isinstance(outcome, str):
+            problems[name] = outcome
+            continue
+        # The location names the format where the path does not show it.
+        shows = place_of(place.path).format == place.format
+        location = place.path if shows else f"{place.format}.`{place.path}`"
+        try:
+            segments[name] = _segment(name, location, outcome)
+        except InvalidSegment as error:  # a path that makes no id
+            problems[name] = error.message
+    return segments, problems
+
+
+def _segment(segment_id: str, location: str, footer: Footer) -> Segment:
+    rows, size = footer.num_rows, footer.size_bytes
+    return Segment(segment_id, footer.schema, rows, size, location, inferred=footer.inferred)

@@ -29,7 +29,7 @@ from catalog.contracts.model import Contract
 from catalog.contracts.terms import Terms
 from catalog.environment import Environment
 from catalog.errors import CommitFailed, FingerprintCollision, GaveUp
-from catalog.files.footers import Footer
+from catalog.files.footer import Footer
 from catalog.model import Segment, micros
 from catalog.progress import Step
 from catalog.schema import Schema

@@ -22,7 +22,7 @@ from catalog.errors import (
     Unreadable,
     WouldLose,
 )
-from catalog.files.formats import place_of
+from catalog.files.paths import place_of
 from catalog.read.places import check_places
 from catalog.read.scans import Piece
 

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from catalog.errors import GaveUp, UnreadableFiles
-from catalog.files.footers import Footer
-from catalog.files.formats import Place
-from catalog.files.splitting import described_apart
+from catalog.files.footer import Footer, described_apart
+from catalog.files.paths import Place
 from catalog.schema import Schema
 
 FOOTER = Footer(Schema.of("a INT"), 1, 1)

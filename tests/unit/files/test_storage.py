@@ -16,7 +16,7 @@ import pytest
 from pyarrow.fs import FileSystem, LocalFileSystem, S3FileSystem, SubTreeFileSystem
 
 from catalog.errors import BrokenFile
-from catalog.files.opening import Files, local_path
+from catalog.files.storage import Files, local_path
 
 BYTES = b"0123456789"
 

@@ -1,4 +1,4 @@
-"""Guesses of types; tests/spark/test_footers.py holds the same tables against Spark."""
+"""Guesses of types; tests/spark/files/test_footers.py holds the same tables against Spark."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog.files.guesses import NOTHING, Guess, after_text, merged, of_json, spark_type
+from catalog.files.sample import NOTHING, Guess, after_text, merged, of_json, spark_type
 from catalog.schema.columns import type_text
 
 BIG = "9223372036854775808"

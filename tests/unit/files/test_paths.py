@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.errors import InvalidInput
-from catalog.files.patterns import Pattern, is_hidden
+from catalog.files.paths import Pattern, is_hidden
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_a_file_elsewhere_has_no_name() -> None:
         ("/data/{a,{b}", "has a { without its }"),
         ("/data/a}", "has a } without its {"),
         ("/data/[z-a]", "has [z-a], whose range runs backwards"),
-        ("/data/" + "{a,b}" * 11, "must not stand for more than 1000 patterns"),
+        ("/data/" + "{a,b}" * 11, "must not represent more than 1000 patterns"),
     ],
 )
 def test_a_bad_pattern_is_refused_with_the_reason(text: str, words: str) -> None:

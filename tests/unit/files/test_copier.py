@@ -11,9 +11,8 @@ import pyarrow as pa
 import pytest
 
 from catalog.errors import BrokenFile
-from catalog.files import copying
-from catalog.files.copying import Copied, Copier
-from catalog.files.opening import Files
+from catalog.files import storage
+from catalog.files.storage import Copied, Copier, Files
 from tests.spark.files import broken, parquet
 
 COPIER = Copier(Files(), Files())
@@ -99,22 +98,22 @@ def test_a_copy_that_fails_leaves_no_file_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = parquet(tmp_path / "x.parquet", rows=100)
-    sums = copying._sum
+    sums = storage._sum
 
-    def lossy(chunks: Any, out: Any = None) -> tuple[int, str]:
+    def lossy(stream: Any, out: Any = None) -> tuple[int, str]:
         # A storage that keeps less than it was given.
-        return sums(iter([b"".join(chunks)[: -1 if out is None else None]]), out)
+        return sums(pa.BufferReader(stream.read()[: -1 if out is None else None]), out)
 
-    monkeypatch.setattr(copying, "_sum", lossy)
+    monkeypatch.setattr(storage, "_sum", lossy)
     with pytest.raises(BrokenFile, match=r"cannot be copied to .* which differ"):
         COPIER.copy(source, "parquet", str(tmp_path / "t"))
     assert files_in(tmp_path / "t") == {}
 
-    def stops(chunks: Any, out: Any = None) -> tuple[int, str]:
-        out.write(next(chunks)[:10])
+    def stops(stream: Any, out: Any = None) -> tuple[int, str]:
+        out.write(stream.read(10))
         raise pa.ArrowException("the source went away")
 
-    monkeypatch.setattr(copying, "_sum", stops)
+    monkeypatch.setattr(storage, "_sum", stops)
     with pytest.raises(BrokenFile, match="the source went away"):
         COPIER.copy(source, "parquet", str(tmp_path / "t"))
     assert files_in(tmp_path / "t") == {}

@@ -1,4 +1,4 @@
-"""Files beside segments: what is new, changed, missing or in the way."""
+"""Files compared with segments: new, changed, missing or in conflict."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ import pytest
 
 from catalog.errors import InvalidSegment
 from catalog.files.deltalog import Part, TableLog
-from catalog.files.describe import ReadFooters, segments_of, slices
-from catalog.files.footers import Footer
-from catalog.files.formats import Place, address_of, authority_of
-from catalog.files.listing import (
+from catalog.files.footer import Footer, ReadFooters, slices
+from catalog.files.inventory import (
     KnownFile,
     ListedFile,
     as_published,
     compare_files,
     compare_segments,
     partitions_of,
+    segments_of,
 )
-from catalog.files.opening import Files
-from catalog.files.patterns import Pattern
+from catalog.files.paths import Pattern, Place, address_of, authority_of
+from catalog.files.storage import Files
 from catalog.model import Segment, micros
 from catalog.schema import Schema
 
@@ -244,7 +243,7 @@ def test_an_empty_table_without_partitions_is_a_segment_and_one_with_partitions_
 def test_a_table_says_the_sum_of_the_partitions_in_a_folder() -> None:
     parts = (Part("a=1/b=1", 1, 10), Part("a=1/b=2", 2, 20), Part("a=11/b=1", 4, 40))
     table = TableLog("/t", 0, Schema.of("a INT, b INT"), True, parts)
-    rows = [table.footer(folder).num_rows for folder in ("", "a=1", "a=1/b=2", "a=11")]
+    rows = [table.stated(folder)[1] for folder in ("", "a=1", "a=1/b=2", "a=11")]
     assert rows == [7, 3, 2, 4]
 
 

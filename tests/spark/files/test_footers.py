@@ -17,10 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from catalog.errors import BrokenFile
-from catalog.files.footers import Footer, read_footer
-from catalog.files.opening import Files
+from catalog.files.footer import Footer, read_footer
+from catalog.files.storage import Files
 from catalog.schema import Schema
-from tests.unit.files import test_guesses, test_orc, test_parquet, test_sampled
+from tests.unit.files import test_orc, test_parquet, test_sample, test_sample_types
 
 OPTIONS = {"csv": {"header": "true", "inferSchema": "true"}}
 ALL = (
@@ -212,22 +212,22 @@ def test_spark_reads_the_orc_that_arrow_wrote_as_it_says(
 # --- samples ---
 
 
-@pytest.mark.parametrize("case", test_sampled.LINES)
+@pytest.mark.parametrize("case", test_sample.LINES)
 def test_spark_guesses_the_same_of_json_lines(
     spark: SparkSession, tmp_path: Path, case: str
 ) -> None:
-    (tmp_path / "a.json").write_bytes(test_sampled.LINES[case][0])
+    (tmp_path / "a.json").write_bytes(test_sample.LINES[case][0])
     check(spark, tmp_path / "a.json", "json")
 
 
-@pytest.mark.parametrize("case", test_sampled.TABLES)
+@pytest.mark.parametrize("case", test_sample.TABLES)
 def test_spark_guesses_the_same_of_csv(spark: SparkSession, tmp_path: Path, case: str) -> None:
-    (tmp_path / "a.csv").write_bytes(test_sampled.TABLES[case][0])
+    (tmp_path / "a.csv").write_bytes(test_sample.TABLES[case][0])
     check(spark, tmp_path / "a.csv", "csv")
 
 
 def test_spark_guesses_the_same_of_texts(spark: SparkSession, tmp_path: Path) -> None:
-    columns = [texts for texts, _ in test_guesses.TEXTS]
+    columns = [texts for texts, _ in test_sample_types.TEXTS]
     longest = max(map(len, columns))
     rows = zip(*(texts + [""] * (longest - len(texts)) for texts in columns), strict=True)
     lines = [[f"c{number}" for number in range(len(columns))], *rows]
@@ -236,11 +236,11 @@ def test_spark_guesses_the_same_of_texts(spark: SparkSession, tmp_path: Path) ->
 
 
 def test_spark_guesses_the_same_of_json_values(spark: SparkSession, tmp_path: Path) -> None:
-    longest = max(len(values) for values, _ in test_guesses.VALUES)
+    longest = max(len(values) for values, _ in test_sample_types.VALUES)
     lines = [
         ", ".join(
             f'"c{number}": {values[row]}'
-            for number, (values, _) in enumerate(test_guesses.VALUES)
+            for number, (values, _) in enumerate(test_sample_types.VALUES)
             if row < len(values)
         )
         for row in range(longest)
