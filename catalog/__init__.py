@@ -1,7 +1,7 @@
 """Strata: a Spark-native metadata catalog. Which schema does this segment have?"""
 
 from catalog.audit.roller import Gap, RollReport
-from catalog.backfill.report import BackfillReport, Quarantined
+from catalog.backfill.model import BackfillReport, Quarantined
 from catalog.backups.backup import BackupReport
 from catalog.backups.restore import RestoreReport
 from catalog.backups.rollback import RollbackReport

@@ -9,10 +9,9 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
-from catalog.backfill.completing import Completed
-from catalog.backfill.search import Search
-from catalog.backfill.storing import Storer
-from catalog.backfill.waiting import Completion
+from catalog.backfill.backfiller import WaitingSearch
+from catalog.backfill.completer import Completed, Storer
+from catalog.backfill.model import Completion
 from catalog.cache.cache import Cache
 from catalog.cache.courier import Courier
 from catalog.cache.live import Beside, LiveCache
@@ -168,7 +167,7 @@ class Caching(Inquiry):
         clock = self._environment.clock
         quarantine = Quarantine(clock)
         courier = Courier(beside.places, Storer(commit, clock), quarantine)
-        search = Search(self._store, buckets, None, everything=True)
+        search = WaitingSearch(self._store, buckets, None, everything=True)
         resolver = Resolver(
             beside.places,
             courier,

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, cast
 from pyspark.sql import DataFrame
 
 from catalog.auditing import Auditing
-from catalog.backfill.completing import Completed, Completer
-from catalog.backfill.waiting import Completion
+from catalog.backfill.completer import Completed, Completer
+from catalog.backfill.model import Completion
 from catalog.commit.committer import Committer
 from catalog.commit.counters import Counters
 from catalog.config import Settings, user

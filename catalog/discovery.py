@@ -7,9 +7,8 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from catalog.backfill.backfiller import Backfiller
-from catalog.backfill.report import BackfillReport
-from catalog.backfill.search import Search
+from catalog.backfill.backfiller import Backfiller, WaitingSearch
+from catalog.backfill.model import BackfillReport
 from catalog.caching import Caching
 from catalog.context import Context
 from catalog.environment import Deadline
@@ -146,7 +145,7 @@ class Discovery(Caching):
         """
         if not dry_run:
             self._check_writable()
-        search = Search(
+        search = WaitingSearch(
             self._store,
             self._buckets(),
             check_datasources(datasources),

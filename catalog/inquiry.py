@@ -18,11 +18,10 @@ from catalog.evolution.projection import OnLoss
 from catalog.names.keys import check_name, reference
 from catalog.names.reading import stored_name
 from catalog.progress import Progress, silent
-from catalog.read.datasource_schema import DatasourceSchema
-from catalog.read.datasources import combined_schemas, frame_of
-from catalog.read.reader import Reader, Request
+from catalog.read.datasource import DatasourceSchema, combined_schemas, frame_of
+from catalog.read.reader import DataReader, ReadRequest
 from catalog.read.registry import Registry
-from catalog.read.selection import Where
+from catalog.read.scan import Where
 from catalog.schema import Schema
 from catalog.schema.names import literal
 from catalog.schema.prefix import MAX_DIGITS, is_prefix, resolve_prefix
@@ -131,7 +130,7 @@ class Inquiry(Frames):
         """
         version = self._store.version_as_of(as_of)
         wanted = self._definition(schema, version) if isinstance(schema, str) else schema
-        request = Request(
+        request = ReadRequest(
             datasource,
             version,
             None if wanted is None else Schema.of(wanted),
@@ -142,7 +141,7 @@ class Inquiry(Frames):
             options,
             segment_id,
         )
-        reader = Reader(self._spark, self._store, self._buckets(), self._registry)
+        reader = DataReader(self._spark, self._store, self._buckets(), self._registry)
         return reader.read(request)
 
     def datasource_schema(

@@ -10,7 +10,7 @@ import pyarrow as pa
 from catalog.cache.expectation import Told, check_expect, mismatch, told_by
 from catalog.cache.snapshot import Snapshot
 from catalog.evolution.merge import Policy
-from catalog.read.datasource_schema import DatasourceSchema
+from catalog.read.datasource import DatasourceSchema
 from catalog.schema import Schema
 
 

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from catalog.backfill.storing import Storer
+from catalog.backfill.completer import Storer
 from catalog.cache.places import PlaceName, Places
 from catalog.cache.quarantine import Quarantine
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute
 
-from catalog.backfill.waiting import Trouble
+from catalog.backfill.model import Trouble
 from catalog.cache.cache import Cache, Poll, Stopped
 from catalog.cache.courier import Courier
 from catalog.cache.expectation import Told, told_by
@@ -24,7 +24,7 @@ from catalog.cache.places import Found, PlaceName, Places
 from catalog.cache.resolver import Resolver, unreadable
 from catalog.errors import NotInSnapshot
 from catalog.evolution.merge import Policy
-from catalog.read.datasource_schema import DatasourceSchema
+from catalog.read.datasource import DatasourceSchema
 from catalog.realtime.follower import Follower
 from catalog.schema import Schema
 

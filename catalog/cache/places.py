@@ -16,7 +16,7 @@ from enum import StrEnum
 
 import pyarrow as pa
 
-from catalog.backfill.waiting import Completion
+from catalog.backfill.model import Completion
 from catalog.cache.snapshot import Snapshot
 from catalog.schema import Schema
 

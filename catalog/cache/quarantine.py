@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from catalog.backfill.waiting import Trouble, Waiting
+from catalog.backfill.model import Trouble, Waiting
 from catalog.cache.places import present_in
 from catalog.cache.snapshot import Snapshot
 

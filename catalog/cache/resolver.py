@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from catalog.backfill.waiting import Completion, Trouble, Waiting, completed, troubled
+from catalog.backfill.model import Completion, Trouble, Waiting, completed, troubled
 from catalog.cache.courier import Courier
 from catalog.cache.places import Found, Places
 from catalog.cache.quarantine import Quarantine

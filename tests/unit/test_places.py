@@ -14,9 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.backfill.completing import Completed
-from catalog.backfill.storing import Storer
-from catalog.backfill.waiting import Completion, Waiting
+from catalog.backfill.completer import Completed, Storer
+from catalog.backfill.model import Completion, Waiting
 from catalog.cache.cache import Cache, Poll
 from catalog.cache.courier import Courier
 from catalog.cache.fold import build

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from catalog.backfill.completing import Completed
-from catalog.backfill.storing import Storer, Tally
-from catalog.backfill.waiting import Completion, Trouble, Waiting
+from catalog.backfill.completer import Completed, Storer, Tally
+from catalog.backfill.model import Completion, Trouble, Waiting
 from catalog.cache.courier import Courier
 from catalog.cache.places import Found, PlaceName, Places
 from catalog.cache.quarantine import Quarantine

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 
-from catalog.backfill.report import BackfillReport
+from catalog.backfill.model import BackfillReport
 from catalog.cli.answer import Answer, Table, cut
 from catalog.cli.as_task import add_as_task, is_task, run_as_task
 from catalog.cli.command import Access, Command, Work

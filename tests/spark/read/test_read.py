@@ -23,8 +23,7 @@ from catalog.errors import (
     WouldLose,
 )
 from catalog.files.paths import place_of
-from catalog.read.places import check_places
-from catalog.read.scans import Piece
+from catalog.read.scan import Piece, check_places
 
 V1 = "id BIGINT, amount INT, note STRING"
 V2 = "id BIGINT, amount BIGINT, at DATE"

@@ -12,7 +12,7 @@ from catalog.cache.index import Index
 from catalog.cache.snapshot import Position, Snapshot, StoredSchema
 from catalog.errors import CorruptSchema, InvalidInput, NotInSnapshot
 from catalog.evolution import merged
-from catalog.read.datasource_schema import Merges
+from catalog.read.datasource import Merges
 
 V1 = Schema.of("id BIGINT NOT NULL, amount INT")
 V2 = Schema.of("id BIGINT NOT NULL, note STRING, amount BIGINT")

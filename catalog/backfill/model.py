@@ -1,4 +1,4 @@
-"""Segments that wait for their schema, and what becomes of each: values, no session."""
+"""Values of a backfill: segments that wait for their schemas, what is stored for them, reports."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Trouble:
     """Why the schema of a segment could not be found, and when to try again.
 
     Attributes:
-        reason: what was wrong the last time.
-        attempts: how often it was tried.
-        since: when it was tried first.
-        retry_at: it is left alone until then.
+        reason: the last failure.
+        attempts: the number of attempts.
+        since: the time of the first.
+        retry_at: not tried again before.
     """
 
     reason: str
@@ -46,7 +46,7 @@ class Trouble:
 
     @classmethod
     def of_payload(cls, text: str | None) -> Trouble | None:
-        """The trouble that a row tells of, if it does."""
+        """The trouble in the row of a segment, if there is any."""
         document = json.loads(text or "{}")
         if not {"reason", "attempts", "since_micros", "retry_micros"} <= document.keys():
             return None
@@ -60,12 +60,12 @@ class Trouble:
 
 @dataclass(frozen=True)
 class Waiting:
-    """A segment without a schema, as its row was seen.
+    """A segment without a schema, as its row was read.
 
     Attributes:
-        segment: what the row says.
-        seen: the commit id of the row: what is found is stored only if it is still the same.
-        trouble: what was wrong the last time.
+        segment: the segment of the row.
+        seen: the commit id of the row: a schema is stored only if it is still the same.
+        trouble: the last failure.
     """
 
     segment: Segment
@@ -78,27 +78,22 @@ class Waiting:
 
     @property
     def location(self) -> str:
-        """Where the data is; a segment without a schema always says that."""
+        """The location, which a segment without a schema always has."""
         assert self.segment.location is not None
         return self.segment.location
 
 
 @dataclass(frozen=True)
 class Completion:
-    """What is to be stored for a segment: all of it, or why its schema could not be found."""
+    """What is stored for a segment: the whole segment, or why its schema could not be found."""
 
     segment: Segment
     before: Waiting
     trouble: Trouble | None = None
 
-    @property
-    def seen(self) -> str:
-        """The commit id of the row that is to be completed."""
-        return self.before.seen
-
 
 def waiting_of(row: Mapping[str, Any]) -> Waiting:
-    """A row of the table as a segment that waits."""
+    """The waiting segment of a row of the table."""
     starts, ends = (row[f"{name}_micros"] for name in ("starts_at", "ends_at"))
     segment = Segment(
         row["key"],
@@ -112,16 +107,16 @@ def waiting_of(row: Mapping[str, Any]) -> Waiting:
 
 
 def completed(waiting: Waiting, footer: Footer, now: datetime) -> Completion:
-    """The segment with what its data says of itself, unless the two contradict each other."""
-    told = waiting.segment.num_rows
-    if told is not None and footer.num_rows not in (None, told):
-        reason = f"published with {told} rows, and the data has {footer.num_rows}"
+    """The segment with the footer of its data, unless the two contradict each other."""
+    rows = waiting.segment.num_rows
+    if rows is not None and footer.num_rows not in (None, rows):
+        reason = f"published with {rows} rows, and the data has {footer.num_rows}"
         return troubled(waiting, reason, now)
     size = waiting.segment.size_bytes
     segment = replace(
         waiting.segment,
         schema=footer.schema,
-        num_rows=footer.num_rows if told is None else told,
+        num_rows=footer.num_rows if rows is None else rows,
         size_bytes=footer.size_bytes if size is None else size,
         inferred=footer.inferred,
     )
@@ -129,10 +124,57 @@ def completed(waiting: Waiting, footer: Footer, now: datetime) -> Completion:
 
 
 def troubled(waiting: Waiting, reason: str, now: datetime) -> Completion:
-    """The segment put aside; the pause before the next try doubles each time."""
+    """The segment in quarantine; the pause before the next attempt doubles each time."""
     before = waiting.trouble
     attempts = 1 if before is None else before.attempts + 1
     since = now if before is None else before.since
     pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(attempts - 1, 20))
     trouble = Trouble(reason[:_LONGEST_REASON], attempts, since, now + pause)
     return Completion(waiting.segment, waiting, trouble)
+
+
+@dataclass(frozen=True)
+class Quarantined:
+    """A segment whose schema could not be found, and when it is tried again."""
+
+    segment_id: str
+    location: str
+    reason: str
+    attempts: int
+    retry_at: datetime
+
+
+@dataclass(frozen=True)
+class BackfillReport:
+    """The outcome of a backfill, or of a dry run; numbers are of segments.
+
+    Attributes:
+        version: the version that it reached.
+        waiting: without a schema, and due.
+        completed: whose schema it stored.
+        overtaken: dropped, replaced or completed by others meanwhile.
+        claimed: claimed by an operation; they wait until it is over, and count towards no limit.
+        quarantined: those whose schema it could not find, with the reasons.
+        resting: in quarantine and not due yet.
+        left: due and not read, because of a limit or a dry run.
+        seconds: its duration.
+        dry_run: whether it only counted.
+        retries: commits that were retried because another came first.
+    """
+
+    version: int
+    waiting: int
+    completed: int = 0
+    overtaken: int = 0
+    claimed: int = 0
+    quarantined: tuple[Quarantined, ...] = ()
+    resting: int = 0
+    left: int = 0
+    seconds: float = 0.0
+    dry_run: bool = False
+    retries: int = 0
+
+    @property
+    def per_second(self) -> float:
+        """Segments completed in a second."""
+        return self.completed / self.seconds if self.seconds else 0.0
