@@ -40,7 +40,7 @@ class Completed:
 
     Attributes:
         version: one at which every segment that is neither stored nor claimed is known to be gone,
-            replaced, or to have a schema from somebody else.
+            replaced, or to have a schema from others.
         stored: ids of the segments that were stored.
         retries: commits that were retried because another came first.
         claimed: ids of those that an operation claims; they wait as before.
@@ -127,7 +127,7 @@ class Completer:
             self._environment.clock(),
             digests=not bulk,
         )
-        asked = datasource_table(
+        datasources = datasource_table(
             plan.datasources,
             self._buckets,
             commit_id,
@@ -135,7 +135,7 @@ class Completer:
             caller.actor,
             terms,
         )
-        both = _with_troubles(pa.concat_tables([rows, asked]), completions)
+        both = _with_troubles(pa.concat_tables([rows, datasources]), completions)
         source = store.session.createDataFrame(both)
         if bulk:
             source = source.withColumn("digest", F.expr(MISSING_DIGEST_SQL))

@@ -9,10 +9,10 @@ no file systems but its own (`hdfs:`, `dbfs:` and volumes among those that Spark
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
@@ -243,12 +243,12 @@ def _replayed(
     spark: SparkSession, root: str, version: int, checkpoint: list[str], commits: list[str]
 ) -> TableLog:
     actions = _actions(spark, root, checkpoint, commits)
-    (row,) = (
+    (newest,) = (
         actions.where("metaData IS NOT NULL")
         .agg(F.expr("max_by(metaData, version) AS metadata"))
         .collect()
     )
-    metadata = row["metadata"]
+    metadata = newest["metadata"]
     if metadata is None or metadata["schemaString"] is None:
         raise BrokenFile(
             f"the log of the Delta table {root} does not say its schema up to version {version}; "
@@ -259,11 +259,19 @@ def _replayed(
     columns = list(metadata["partitionColumns"] or ())
     # With column mapping, partition values are kept under the physical names of columns.
     physical = {
-        field.metadata.get("delta.columnMapping.physicalName", field.name): field.name
+        field.name: field.metadata.get("delta.columnMapping.physicalName", field.name)
         for field in schema.struct().fields
     }
-    found = _live(actions).collect()
-    parts = [_part(spark, root, version, columns, physical, row.asDict()) for row in found]
+    parts = []
+    for row in _live(actions).collect():
+        values = {entry["key"]: entry["value"] for entry in row["partition"]}
+        named = [(n, values.get(physical.get(n, n), values.get(n))) for n in columns]
+        folder = "/".join(f"{_escaped(name)}={_escaped(value)}" for name, value in named)
+        rows = row["num_rows"]
+        if rows is None:  # the writer left out statistics
+            table = spark.read.format("delta").option("versionAsOf", version)
+            rows = table.load(f"{root}/{folder}".rstrip("/")).count()
+        parts.append(Part(folder, rows, row["size_bytes"]))
     ordered = tuple(sorted(parts, key=lambda part: part.folder))
     return TableLog(root, version, schema, bool(columns), ordered)
 
@@ -314,29 +322,6 @@ def _live(actions: DataFrame) -> DataFrame:
             F.expr("sum(size_bytes) AS size_bytes"),
         )
     )
-
-
-def _part(
-    spark: SparkSession,
-    root: str,
-    version: int,
-    columns: list[str],
-    physical: Mapping[str, str],
-    row: dict[str, Any],
-) -> Part:
-    values = {
-        physical.get(entry["key"], entry["key"]): entry["value"] for entry in row["partition"]
-    }
-    folder = "/".join(f"{_escaped(name)}={_escaped(values.get(name))}" for name in columns)
-    part = Part(folder, row["num_rows"] or 0, row["size_bytes"])
-    if row["num_rows"] is not None:
-        return part
-    return replace(part, num_rows=_count(spark, f"{root}/{folder}".rstrip("/"), version))
-
-
-def _count(spark: SparkSession, path: str, version: int) -> int:
-    """The rows of files whose writer left out statistics."""
-    return spark.read.format("delta").option("versionAsOf", version).load(path).count()
 
 
 def _escaped(text: str | None) -> str:

@@ -170,16 +170,7 @@ _ROWS_DDL = (
     "number BIGINT, fingerprint STRING, num_rows BIGINT, size_bytes BIGINT, inferred BOOLEAN, "
     "problem STRING, schema STRING"
 )
-_ROW_COLUMNS: list[tuple[str, pa.DataType]] = [
-    ("number", pa.int64()),
-    ("fingerprint", pa.string()),
-    ("num_rows", pa.int64()),
-    ("size_bytes", pa.int64()),
-    ("inferred", pa.bool_()),
-    ("problem", pa.string()),
-    ("schema", pa.string()),
-]
-_ROWS = pa.schema(_ROW_COLUMNS)
+_ROWS = Schema.of(_ROWS_DDL).arrow()
 
 
 @dataclass(frozen=True)
@@ -305,10 +296,10 @@ def _unknown(place: Place) -> str:
             f"parquet.`{place.path}`, or say which format such locations have"
         )
     known = ", ".join(FORMATS)
-    return f"{place.format} is not a format whose files can be asked; there are {known}"
+    return f"{place.format} is not a format whose files can be read; there are {known}"
 
 
-# So many files are described between two reports of progress: a commit may hold more.
+# Files between two reports of progress; a commit may hold more.
 _SLICE = 5_000
 
 
@@ -324,7 +315,7 @@ def slices(count: int, batch: int, most: int = _SLICE) -> Iterator[tuple[int, in
 # --- files that end the job which reads them ------------------------------------------------------
 
 _NOWHERE = Place("/strata/no such file", "parquet")
-# Neither is about the files: the connection broke, or somebody wants the job to end.
+# Neither is about the files: the connection broke, or the job was cancelled.
 _NOT_THE_FILES = (Failure.LOST, Failure.CANCELLED)
 
 

@@ -155,7 +155,7 @@ def _nodes(lines: Iterator[str], leaves: deque[Any], above: str) -> list[_Node]:
             nodes.append(_Node(leaf.name, repetition, stored=stored))
             continue
         annotation = None
-        # A name may end like an annotation; the path of the first column inside tells.
+        # A name may end like an annotation; the path of the first column inside decides.
         inside = leaves[0].path if leaves else ""
         if (said := _ANNOTATED.fullmatch(name)) and not inside.startswith(f"{above}{name}."):
             name, annotation = said["name"], said["annotation"]

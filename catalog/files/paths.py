@@ -220,7 +220,7 @@ def _check(text: str) -> None:
 
 def _fits(parts: Sequence[_Part], names: Sequence[str]) -> bool:
     """Whether names match the components of a pattern, one by one."""
-    # All places in the pattern that may be next: each name is looked at once, however many `**`.
+    # All places in the pattern that may be next: each name is matched once, however many `**`.
     places = _with_skipped(parts, {0})
     for name in names:
         places = _with_skipped(
