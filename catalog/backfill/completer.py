@@ -170,7 +170,7 @@ def _with_troubles(rows: pa.Table, completions: Sequence[Completion]) -> pa.Tabl
     for name in ("state", "payload"):
         place = rows.schema.get_field_index(name)
         rows = rows.set_column(place, name, pa.array(table[name], pa.string()))
-    seen = [None if each is None else each.before.seen for each in found]
+    seen = [None if each is None else each.seen for each in found]
     return rows.append_column("seen", pa.array(seen, pa.string()))
 
 

@@ -91,6 +91,11 @@ class Completion:
     before: Waiting
     trouble: Trouble | None = None
 
+    @property
+    def seen(self) -> str:
+        """The commit id of the row that it completes."""
+        return self.before.seen
+
 
 def waiting_of(row: Mapping[str, Any]) -> Waiting:
     """The waiting segment of a row of the table."""

@@ -63,7 +63,7 @@ def test_a_row_reads_back_as_the_segment_that_waits() -> None:
 def test_a_footer_completes_what_the_segment_did_not_say() -> None:
     done = completed(waiting(), Footer(A, 3, 100), NOON)
     assert done.segment == Segment("orders/1", A, 3, 100, "/orders/1")
-    assert (done.trouble, done.before.seen) == (None, "c1")
+    assert (done.trouble, done.seen) == (None, "c1")
 
 
 def test_a_footer_does_not_overwrite_what_the_segment_said() -> None:
