@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from catalog.environment import growing_pause
 from catalog.files.footer import Footer
 from catalog.model import Segment, from_micros, micros
 
@@ -133,7 +134,7 @@ def troubled(waiting: Waiting, reason: str, now: datetime) -> Completion:
     before = waiting.trouble
     attempts = 1 if before is None else before.attempts + 1
     since = now if before is None else before.since
-    pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(attempts - 1, 20))
+    pause = growing_pause(attempts, FIRST_PAUSE, LONGEST_PAUSE)
     trouble = Trouble(reason[:_LONGEST_REASON], attempts, since, now + pause)
     return Completion(waiting.segment, waiting, trouble)
 
@@ -183,3 +184,33 @@ class BackfillReport:
     def per_second(self) -> float:
         """Segments completed in a second."""
         return self.completed / self.seconds if self.seconds else 0.0
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            "waiting": self.waiting,
+            **self.counts(),
+            "per_second": round(self.per_second, 2),
+            "seconds": round(self.seconds, 2),
+            "dry_run": self.dry_run,
+            "retries": self.retries,
+        }
+
+    def figures(self) -> dict[str, float]:
+        return {
+            **self.counts(),
+            "per_second": self.per_second,
+            "seconds": self.seconds,
+            "conflicts_retried": self.retries,
+        }
+
+    def counts(self) -> dict[str, int]:
+        """What became of the segments."""
+        return {
+            "completed": self.completed,
+            "overtaken": self.overtaken,
+            "claimed": self.claimed,
+            "quarantined": len(self.quarantined),
+            "resting": self.resting,
+            "left": self.left,
+        }

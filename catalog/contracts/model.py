@@ -10,7 +10,7 @@ from typing import Any
 
 from catalog.contracts.limits import LIMITS
 from catalog.errors import InvalidInput
-from catalog.evolution.compatibility import Change, Kind, Mode, compatibility
+from catalog.evolution.compatibility import ChangeKind, ColumnChange, Mode, compatibility
 from catalog.evolution.merge import Policy
 from catalog.model import check_positive
 from catalog.schema import Schema
@@ -207,32 +207,32 @@ def _columns(contract: Contract, schema: Schema) -> Iterator[Breach]:
 
 
 # What a schema that can hold the other's data may differ in: it is superior to the other.
-_HELD = {Kind.DROPPED_NULLABLE, Kind.NARROWED, Kind.MADE_REQUIRED}
+_HELD = {ChangeKind.DROPPED_NULLABLE, ChangeKind.NARROWED, ChangeKind.MADE_REQUIRED}
 
 _RULES = {
-    Kind.ADDED_NULLABLE: "unknown",
-    Kind.ADDED_REQUIRED: "unknown",
-    Kind.DROPPED_NULLABLE: "missing",
-    Kind.DROPPED_REQUIRED: "missing",
-    Kind.WIDENED: "type",
-    Kind.NARROWED: "type",
-    Kind.RETYPED: "type",
-    Kind.MADE_NULLABLE: "nullable",
-    Kind.MADE_REQUIRED: "nullable",
-    Kind.RESPELLED: "spelling",
+    ChangeKind.ADDED_NULLABLE: "unknown",
+    ChangeKind.ADDED_REQUIRED: "unknown",
+    ChangeKind.DROPPED_NULLABLE: "missing",
+    ChangeKind.DROPPED_REQUIRED: "missing",
+    ChangeKind.WIDENED: "type",
+    ChangeKind.NARROWED: "type",
+    ChangeKind.RETYPED: "type",
+    ChangeKind.MADE_NULLABLE: "nullable",
+    ChangeKind.MADE_REQUIRED: "nullable",
+    ChangeKind.RESPELLED: "spelling",
 }
 
 
-def _told(change: Change) -> str:
+def _told(change: ColumnChange) -> str:
     """What a column is like, and what the contract says."""
     match _RULES[change.kind]:
         case "unknown":
             return "is not in the contract"
         case "missing":
-            must = " and must not be null" if change.kind is Kind.DROPPED_REQUIRED else ""
+            must = " and must not be null" if change.kind is ChangeKind.DROPPED_REQUIRED else ""
             return f"is missing; in the contract it is {shown(change.old or '')}{must}"
         case "nullable":
-            may = change.kind is Kind.MADE_NULLABLE
+            may = change.kind is ChangeKind.MADE_NULLABLE
             return f"{'may' if may else 'must not'} be null; in the contract it " + (
                 "must not" if may else "may"
             )

@@ -14,8 +14,8 @@ from catalog.delta.layout import bucket_of
 from catalog.delta.store import Store
 from catalog.errors import UnknownSchema
 from catalog.schema import Schema
+from catalog.schema.model import read_stored
 from catalog.schema.names import literal
-from catalog.schema.stored import read_stored
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

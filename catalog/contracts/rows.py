@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from catalog.commit.changes import Change
-from catalog.commit.rowset import RowSet
+from catalog.commit.rows import RowSet
 from catalog.contracts.limits import TableLimits
 from catalog.contracts.reading import DatasourceRow, read_datasources
 from catalog.contracts.terms import Terms
+from catalog.delta.changes import RowChange
 from catalog.delta.store import Store
 from catalog.model import Kind
 
@@ -27,7 +27,7 @@ def write_terms(rows: RowSet, before: DatasourceRow, after: Terms) -> None:
         Kind.DATASOURCE,
         before.bucket,
         before.datasource,
-        Change.INSERT if before.commit_id is None else Change.UPDATE,
+        RowChange.INSERT if before.commit_id is None else RowChange.UPDATE,
         seen=before.commit_id,
         fingerprint=None if contract is None else contract.fingerprint,
         digest=after.digest,

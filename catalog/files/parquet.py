@@ -23,7 +23,7 @@ from catalog.errors import InvalidSchema
 from catalog.files.orc import varint
 from catalog.schema import Schema, atoms
 from catalog.schema.names import child, shown
-from catalog.schema.sparkjson import parse_json, read_json
+from catalog.schema.spark_json import parse_json, read_json
 
 _NOTE = b"org.apache.spark.sql.parquet.row.metadata"
 # pyarrow gives the annotation of a group only in print.

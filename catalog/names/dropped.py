@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from catalog.evolution.compatibility import Kind, Mode, compatibility
+from catalog.evolution.compatibility import ChangeKind, Mode, compatibility
 from catalog.names.model import Dropped, Reason
-from catalog.schema import Column, Schema
+from catalog.schema import Schema, SchemaColumn
 from catalog.schema.names import folded, parts, quote
 
 _WHY = "it was dropped by version {since} as {type}, and comes back only as what may follow that"
@@ -39,7 +39,7 @@ def wrong_returns(dropped: Mapping[str, Dropped], new: Schema, mode: Mode) -> tu
     return tuple(found.values())
 
 
-def _wrong(path: str, was: Dropped, now: Column, mode: Mode) -> Iterator[Reason]:
+def _wrong(path: str, was: Dropped, now: SchemaColumn, mode: Mode) -> Iterator[Reason]:
     # As columns of one name: the change of a type that holds others is told by its path in it.
     for change in compatibility(f"c {was.type}", f"c {now.type}").changes:
         if not mode.allows(change):
@@ -47,9 +47,9 @@ def _wrong(path: str, was: Dropped, now: Column, mode: Mode) -> Iterator[Reason]
             yield _reason(here, change.kind, change.old, change.new, was.since)
     before, after = parts(path)[-1], parts(now.path)[-1]
     if before != after and mode is not Mode.NONE:
-        yield _reason(now.path, Kind.RESPELLED, quote(before), quote(after), was.since)
+        yield _reason(now.path, ChangeKind.RESPELLED, quote(before), quote(after), was.since)
 
 
-def _reason(path: str, kind: Kind, old: str | None, new: str | None, since: int) -> Reason:
+def _reason(path: str, kind: ChangeKind, old: str | None, new: str | None, since: int) -> Reason:
     why = _WHY.format(since=since, type=old)
     return Reason(path, str(kind), old, new, why, since - 1)

@@ -7,9 +7,9 @@ from datetime import datetime
 from functools import partial
 from hashlib import sha256
 
-from catalog.commit.changes import Change
 from catalog.commit.operation_rows import OBJECT_BUCKET, OperationRow
-from catalog.commit.rowset import RowSet
+from catalog.commit.rows import RowSet
+from catalog.delta.changes import RowChange
 from catalog.errors import CatalogError, RuleViolation
 from catalog.model import Kind, micros
 from catalog.objects.changes import Changes, united
@@ -86,7 +86,7 @@ def check_in_order(
             if each.id == own:
                 raise
             raise RuleViolation(
-                f"This change is refused because {each.told()} could no longer be applied at its "
+                f"This change is refused because {each} could no longer be applied at its "
                 f"epoch {each.epoch}: {error.message}",
                 rule=error.values.get("rule", "ready"),
                 key=error.values.get("key"),
@@ -116,7 +116,7 @@ def write_objects(
             Kind.OBJECT,
             OBJECT_BUCKET,
             key,
-            Change.INSERT if old is None else Change.UPDATE,
+            RowChange.INSERT if old is None else RowChange.UPDATE,
             seen=before.commit_ids.get(key),
             fresh=fresh,
             revision=node.revision if old is None or fresh else node.revision - old.revision,
@@ -127,5 +127,5 @@ def write_objects(
             published_at=(published or {}).get(key, rows.now),
         )
     for key in found.deleted:
-        rows.add(Kind.OBJECT, OBJECT_BUCKET, key, Change.DELETE, seen=before.commit_ids[key])
+        rows.add(Kind.OBJECT, OBJECT_BUCKET, key, RowChange.DELETE, seen=before.commit_ids[key])
     return found

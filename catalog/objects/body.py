@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from catalog.errors import InvalidObject
 from catalog.schema.names import child, shown
-from catalog.schema.sparkjson import compact
+from catalog.schema.spark_json import compact
 
 LARGEST_BODY = 1 << 20
 DEEPEST_BODY = 100

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from catalog.commit.operation_rows import OBJECT_BUCKET, Action, OperationRow
+from catalog.commit.operation_rows import OBJECT_BUCKET, OperationRow, StagedAction
 from catalog.delta.store import Store
 from catalog.model import from_micros
 from catalog.objects.changes import Changes, put_from
@@ -41,7 +41,7 @@ class StagedObject:
     key: str
     operation: str
     part: int
-    action: Action
+    action: StagedAction
     changes: Changes
 
 
@@ -92,17 +92,17 @@ def staged_objects(store: Store, version: int) -> list[StagedObject]:
     ).collect()
     return [
         StagedObject(
-            row["key"], row["operation"], row["part"], Action(row["action"]), _changes(row)
+            row["key"], row["operation"], row["part"], StagedAction(row["action"]), _changes(row)
         )
         for row in rows
     ]
 
 
 def _changes(row: Any) -> Changes:
-    if row["action"] == Action.PUT:
+    if row["action"] == StagedAction.PUT:
         put = put_from(row["key"], row["payload"], row["fingerprint"], row["datasource"])
         return Changes({row["key"]: put})
-    return Changes({}, frozenset({row["key"]} if row["action"] == Action.REMOVE else ()))
+    return Changes({}, frozenset({row["key"]} if row["action"] == StagedAction.REMOVE else ()))
 
 
 def stored_objects(store: Store, version: int, condition: str) -> list[StoredObject]:

@@ -15,9 +15,9 @@ from catalog.delta.store import Store
 from catalog.errors import InvalidSchema, UnknownSchema
 from catalog.evolution.merge import Conflict, Merged, Policy, extended, merged
 from catalog.read.registry import Registry
-from catalog.schema import Column, Schema
+from catalog.schema import Schema, SchemaColumn
+from catalog.schema.model import read_stored
 from catalog.schema.names import folded
-from catalog.schema.stored import read_stored
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -34,7 +34,7 @@ class DatasourceColumn:
         segments: the number of segments.
     """
 
-    column: Column
+    column: SchemaColumn
     types: Mapping[str, int]
     fingerprints: tuple[str, ...]
     segments: int
@@ -160,7 +160,7 @@ class DatasourceSchema:
         """Every column at any depth, with its provenance."""
         return tuple(map(self._column, self.schema.columns)) if self.schema else ()
 
-    def _column(self, column: Column) -> DatasourceColumn:
+    def _column(self, column: SchemaColumn) -> DatasourceColumn:
         sources = self._combined.sources[folded(column.path)]
         having = {name for names in sources.values() for name in names}
         types = {kind: sum(self._counts[name] for name in names) for kind, names in sources.items()}

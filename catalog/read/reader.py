@@ -15,14 +15,13 @@ from catalog.delta.store import Store
 from catalog.errors import InvalidInput, NotInSnapshot, Unreadable, WouldLose
 from catalog.evolution.merge import Policy, conflict_error
 from catalog.evolution.projection import Leeway, OnLoss, Refusal, fields_of, refusals, shape
-from catalog.evolution.sql import expressions
+from catalog.evolution.upgrade import expressions
 from catalog.files.paths import Place, escaped, key_of
 from catalog.read.datasource import DatasourceSchema, combine, combined_schemas
 from catalog.read.registry import Registry
 from catalog.read.scan import Piece, Scan, Where, check_places, in_order_of, scans_of, select
 from catalog.schema import Schema
-from catalog.schema.columns import type_text
-from catalog.schema.names import identifier, literal
+from catalog.schema.names import identifier, literal, type_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -23,7 +23,7 @@ from pyspark.sql.types import (
 from catalog.errors import InvalidInput, Unreadable
 from catalog.files.paths import FORMATS, Place, address_of, place_of
 from catalog.model import micros
-from catalog.schema.columns import type_text
+from catalog.schema.names import type_text
 from catalog.sql import views
 
 if TYPE_CHECKING:

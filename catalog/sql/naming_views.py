@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catalog.delta.view import COMMIT, View
+from catalog.delta.layout import COMMIT, View
 
 _HEAD = (
     "from_json(payload, 'mode STRING, current INT, last_breaking INT, "

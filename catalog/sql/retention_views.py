@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catalog.delta.view import COMMIT, View
+from catalog.delta.layout import COMMIT, View
 
 _BODY = "get_json_object(payload, '$.body.{name}')"
 

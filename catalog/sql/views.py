@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from catalog.delta.layout import complete
-from catalog.delta.location import Location
-from catalog.delta.store import ENTRIES
-from catalog.delta.view import View
+from catalog.delta.layout import View, complete
+from catalog.delta.location import ENTRIES, Location
 from catalog.schema.names import identifier, literal
 from catalog.sql.contract_views import CONTRACT_VIEWS
 from catalog.sql.naming_views import NAMING_VIEWS

@@ -12,8 +12,8 @@ from catalog.errors import CorruptSchema, InvalidName
 from catalog.evolution import Mode
 from catalog.names.keys import check_name, name_bucket, parts_of, reference, version_key
 from catalog.names.model import Dropped, Head, Reason, Version
-from catalog.verify.changes import Step
-from catalog.verify.names import Names
+from catalog.verify.model import VersionStep
+from catalog.verify.replay import NameReplay
 
 
 @pytest.mark.parametrize("name", ["", "a/b", None, 3, "x" * 256, "a\nb", "a\x7f", "\ud800"])
@@ -99,13 +99,13 @@ def version(number: int, compatible: bool = True, fingerprint: str | None = "f")
     return {"kind": "version", "key": f"n/{number}", "fingerprint": fingerprint, "said": said}
 
 
-def step(at: int, *rows: dict[str, Any], gone: str = "") -> Step:
+def step(at: int, *rows: dict[str, Any], gone: str = "") -> VersionStep:
     after: dict[Any, Any] = {(row["kind"], row["key"]): row for row in rows}
-    return Step(at, {**after, **({("version", gone): None} if gone else {})})
+    return VersionStep(at, {**after, **({("version", gone): None} if gone else {})})
 
 
-def problems(*steps: Step) -> list[tuple[str, int]]:
-    names = Names()
+def problems(*steps: VersionStep) -> list[tuple[str, int]]:
+    names = NameReplay()
     return [(each.promise, each.row["version"]) for s in steps for each in names.follow(s)]
 
 
@@ -126,12 +126,12 @@ def problems(*steps: Step) -> list[tuple[str, int]]:
     ],
 )
 def test_verify_follows_a_name_from_version_to_version(
-    steps: list[Step], found: list[tuple[str, int]]
+    steps: list[VersionStep], found: list[tuple[str, int]]
 ) -> None:
     assert problems(*steps) == found
 
 
 def test_what_is_there_at_first_is_not_judged() -> None:
-    names = Names()
+    names = NameReplay()
     names.start(step(5, named(2, 2), version(1), version(2, False)))
     assert list(names.follow(step(6, named(3, 2), version(3)))) == []

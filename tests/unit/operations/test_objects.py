@@ -7,7 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from catalog.commit.operation_rows import Action, OperationRow
+from catalog.commit.operation_rows import OperationRow
+from catalog.commit.operation_rows import StagedAction as Action
 from catalog.errors import RuleViolation, UnknownObject
 from catalog.objects.apply import after, check_in_order, in_order
 from catalog.objects.changes import changes_of
