@@ -11,7 +11,7 @@ WORKERS ?= 2
 SPREAD  := --numprocesses $(WORKERS) --dist worksteal
 SPARK   := tests/spark tests/concurrency tests/notebooks
 # Publish, drop, clean up, backfill: these run with conflicts instead of without.
-CONFLICTED := $(addprefix tests/spark/,segments/test_publish.py segments/test_drop.py maintenance/test_cleanup.py test_backfill.py)
+CONFLICTED := $(addprefix tests/spark/,segments/test_publish.py segments/test_drop.py maintenance/test_cleanup.py backfill/test_backfill.py)
 
 # Workers must run the interpreter that has the dependencies, whatever `python3` is on the PATH.
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)

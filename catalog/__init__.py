@@ -1,7 +1,7 @@
 """Strata: a Spark-native metadata catalog. Which schema does this segment have?"""
 
 from catalog.audit.roller import Gap, RollReport
-from catalog.backfill.report import BackfillReport, Quarantined
+from catalog.backfill.model import BackfillReport, Quarantined
 from catalog.backups.backup import BackupReport
 from catalog.backups.restore import RestoreReport
 from catalog.backups.rollback import RollbackReport
@@ -20,8 +20,8 @@ from catalog.delta.store import Epoch
 from catalog.errors import CatalogError
 from catalog.evolution import compatibility, judge, merge, merged, superior, upgrade
 from catalog.evolution.diff import diff
-from catalog.files.opening import Files
-from catalog.files.publish import FileProblem, FilesReport
+from catalog.files.publisher import FileProblem, FilesReport
+from catalog.files.storage import Files
 from catalog.maintenance.cleanup import CleanupReport
 from catalog.maintenance.compaction import MaintainReport
 from catalog.model import DropResult, PublishResult, Segment, UpgradeReport

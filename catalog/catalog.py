@@ -15,11 +15,9 @@ from typing import TYPE_CHECKING, Unpack, cast
 from pyspark.sql import DataFrame
 
 from catalog.audit.api import AuditApi
-from catalog.backfill.backfiller import Backfiller
-from catalog.backfill.completing import Completed, Completer
-from catalog.backfill.report import BackfillReport
-from catalog.backfill.search import Search
-from catalog.backfill.waiting import Completion
+from catalog.backfill.backfiller import Backfiller, WaitingSearch
+from catalog.backfill.completer import Completed, Completer
+from catalog.backfill.model import BackfillReport, Completion
 from catalog.backups.api import BackupsApi
 from catalog.backups.backup import BackupFiles
 from catalog.backups.restore import Restore, RestoreReport, RestoreTarget
@@ -43,9 +41,9 @@ from catalog.environment import Deadline, Environment
 from catalog.errors import CatalogNotFound, InvalidInput, ReadOnly, RestoreUnfinished
 from catalog.evolution.merge import Policy
 from catalog.evolution.projection import OnLoss
-from catalog.files.describe import read_footers
-from catalog.files.formats import Format
-from catalog.files.publish import FilesPublisher, FilesReport, FilesRequest, Verbs
+from catalog.files.footer import read_footers
+from catalog.files.paths import Format
+from catalog.files.publisher import FilesPublisher, FilesReport, FilesRequest, Verbs
 from catalog.maintenance.cleanup import Cleaner, CleanupReport
 from catalog.maintenance.compaction import Maintainer, MaintainReport, check_retention
 from catalog.model import (
@@ -66,8 +64,8 @@ from catalog.operations.api import OperationsApi
 from catalog.operations.operation import Operation
 from catalog.progress import silent
 from catalog.read.api import SchemaReader
-from catalog.read.datasource_schema import DatasourceSchema
-from catalog.read.selection import Where
+from catalog.read.datasource import DatasourceSchema
+from catalog.read.scan import Where
 from catalog.realtime.announcer import StreamAnnouncer
 from catalog.retention.api import RetentionApi
 from catalog.schema import Schema
@@ -537,7 +535,7 @@ class Catalog:
         """
         context = self._context
         call = context.call(**options) if dry_run else context.writing(**options)
-        search = Search(
+        search = WaitingSearch(
             context.store, context.buckets, check_datasources(datasources), retry_quarantined
         )
         backfiller = Backfiller(

@@ -16,7 +16,7 @@ from catalog.delta.session import is_connect
 from catalog.environment import Deadline, growing_pause
 from catalog.errors import CatalogError, GaveUp, InvalidInput, NotInSnapshot, SchemaVersionMismatch
 from catalog.evolution.merge import Policy
-from catalog.read.datasource_schema import DatasourceSchema
+from catalog.read.datasource import DatasourceSchema
 from catalog.schema import Schema
 from catalog.schema.canonical import MAX_DIGITS, is_prefix
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from catalog.backfill.completing import Completed
-from catalog.backfill.search import Search
-from catalog.backfill.storing import Storer
-from catalog.backfill.waiting import Completion
+from catalog.backfill.backfiller import WaitingSearch
+from catalog.backfill.completer import Completed, Storer
+from catalog.backfill.model import Completion
 from catalog.cache.cache import Cache
 from catalog.cache.live import LiveCache
 from catalog.cache.loader import Loader
@@ -16,9 +15,9 @@ from catalog.cache.overlay import Overlay, Quarantine
 from catalog.cache.resolver import BackgroundWriter, Resolver
 from catalog.context import Context
 from catalog.errors import InvalidInput
-from catalog.files.describe import read_few
-from catalog.files.formats import Format
-from catalog.files.opening import OpenFile, local_path
+from catalog.files.footer import read_few
+from catalog.files.paths import Format
+from catalog.files.storage import OpenFile, local_path
 from catalog.model import check_datasources, check_positive
 from catalog.realtime.board import Board
 from catalog.realtime.follower import Follower
@@ -92,7 +91,7 @@ def _resolving(
     clock, buckets = context.environment.clock, context.opened.segment_buckets
     quarantine = Quarantine(clock)
     writer = BackgroundWriter(overlay, Storer(complete, clock), quarantine)
-    search = Search(context.store, buckets, None, everything=True)
+    search = WaitingSearch(context.store, buckets, None, everything=True)
     resolver = Resolver(
         overlay,
         writer,

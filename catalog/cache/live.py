@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute
 
-from catalog.backfill.waiting import Trouble
+from catalog.backfill.model import Trouble
 from catalog.cache.answers import CurrentSchema, current_in
 from catalog.cache.cache import Cache, Poll, Stopped
 from catalog.cache.keys import keys_of, texts_of
@@ -21,7 +21,7 @@ from catalog.cache.resolver import BackgroundWriter, Resolver, unreadable
 from catalog.cache.snapshot import OverlayEntry, overlaid
 from catalog.errors import NotInSnapshot
 from catalog.evolution.merge import Policy
-from catalog.read.datasource_schema import DatasourceSchema
+from catalog.read.datasource import DatasourceSchema
 from catalog.realtime.follower import Follower
 from catalog.schema import Schema
 

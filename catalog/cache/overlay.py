@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from catalog.backfill.waiting import Completion, Trouble, Waiting
+from catalog.backfill.model import Completion, Trouble, Waiting
 from catalog.cache.snapshot import OverlayEntry, Snapshot, present_in
 from catalog.environment import Environment
 from catalog.schema import Schema

@@ -8,15 +8,15 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from catalog.backfill.storing import Storer
-from catalog.backfill.waiting import Completion, Trouble, Waiting, completed, troubled
+from catalog.backfill.completer import Storer
+from catalog.backfill.model import Completion, Trouble, Waiting, completed, troubled
 from catalog.cache.metrics import CacheCounters
 from catalog.cache.overlay import Overlay, PlaceName, Quarantine, entry_of
 from catalog.cache.snapshot import OverlayEntry, Snapshot
 from catalog.environment import growing_pause
 from catalog.errors import Unreadable
-from catalog.files.formats import place_of
-from catalog.files.splitting import Describe
+from catalog.files.footer import Describe
+from catalog.files.paths import place_of
 from catalog.single_flight import SingleFlight
 
 log = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from catalog.cache.index import NO_ROWS, NO_SCHEMA, Index
 from catalog.cache.keys import key_of, keys_of
 from catalog.errors import InvalidInput, NotInSnapshot
 from catalog.evolution.merge import Policy
-from catalog.read.datasource_schema import DatasourceSchema, Merges
+from catalog.read.datasource import DatasourceSchema, Merges
 from catalog.schema import Schema
 from catalog.schema.canonical import resolve_prefix
 from catalog.schema.model import read_stored

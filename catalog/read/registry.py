@@ -1,4 +1,4 @@
-"""Schemas by fingerprint for a whole process: in memory, or loaded once for all who wait."""
+"""Schemas by fingerprint for a whole process: in memory, or loaded by a single flight."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Load = Callable[[Sequence[str]], Mapping[str, str]]
 
 
 class Holders(Protocol):
-    """Who else has schemas in memory, such as the snapshots of caches."""
+    """Others that have schemas in memory, such as the snapshots of caches."""
 
     def holds(self, fingerprint: str) -> bool:
         """Whether one of them has the schema; never slow."""
@@ -29,23 +29,13 @@ class Holders(Protocol):
         """The schema, if one of them has it."""
 
 
-class Nobody:
-    """Nobody else has any."""
-
-    def holds(self, fingerprint: str) -> bool:
-        return False
-
-    def held(self, fingerprint: str) -> Schema | None:
-        return None
-
-
 class Registry:
     """Gives out schemas; one that is not in memory is loaded before use, never guessed.
 
-    - Callers that want the same schema at one time share a load, and its failure; the next caller
+    - Callers that need the same schema at one time share a load and its failure; the next caller
       tries again.
-    - What was loaded is believed only if it has the fingerprint that was asked for.
-    - A schema that nobody asked for in a while is forgotten, unless somebody else holds it.
+    - A loaded schema is used only if it has the requested fingerprint.
+    - A schema that was not used for a while is forgotten, unless others hold it.
     """
 
     def __init__(
@@ -56,16 +46,16 @@ class Registry:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Args:
-        load: gives the payloads of those fingerprints that there are, in one query.
-        others: who else has schemas in memory.
-        keep: after how many seconds a schema that nobody asks for is forgotten.
+        load: gives the payloads of those fingerprints that exist, in one query.
+        others: others that have schemas in memory.
+        keep: the seconds after which an unused schema is forgotten.
         clock: seconds that only go forward.
         """
         self._load = load
-        self._others = others or Nobody()
+        self._others = others
         self._keep = keep
         self._clock = clock
-        # Nothing is parsed and nobody is asked while it is held.
+        # Nothing is parsed, loaded or taken from others while it is held.
         self._guard = threading.Lock()
         self._known: dict[str, tuple[Schema, float]] = {}
         self._flight = SingleFlight[Schema](_AGAIN)
@@ -86,12 +76,12 @@ class Registry:
     def many(self, fingerprints: Iterable[str], load: Load | None = None) -> dict[str, Schema]:
         """The schemas with these fingerprints; those that are missing come in one load.
 
-        `load` takes the place of the usual one, for who looks for them at an earlier version.
+        `load` replaces the usual one, to load them as of an earlier version.
         """
         wanted = tuple(dict.fromkeys(fingerprints))
         self._sweep()
         for fingerprint in wanted:
-            if self.find(fingerprint) is None:
+            if self._others is not None and self.find(fingerprint) is None:
                 schema = self._others.held(fingerprint)
                 if schema is not None:
                     self.learn(schema)
@@ -101,12 +91,12 @@ class Registry:
             try:
                 found[fingerprint] = future.result()
             except UnknownSchema:
-                # Others may have looked at a version that does not have it.
+                # Others may have loaded it as of a version that does not have it.
                 found |= self.many([fingerprint], load)
         return {fingerprint: found[fingerprint] for fingerprint in wanted}
 
     def find(self, fingerprint: str) -> Schema | None:
-        """The schema if it is in memory here; never waits."""
+        """The schema if this registry has it in memory; never waits."""
         with self._guard:
             entry = self._known.get(fingerprint)
             if entry is None:
@@ -115,7 +105,7 @@ class Registry:
             return entry[0]
 
     def learn(self, schema: Schema) -> None:
-        """Remembers a schema that came another way; a load of it that is under way is over."""
+        """Remembers a schema that came another way, and ends a load of it that is under way."""
         with self._guard:
             self._known[schema.fingerprint] = (schema, self._clock())
         self._flight.settle(schema.fingerprint, schema)
@@ -143,7 +133,7 @@ class Registry:
         with self._guard:
             old = [name for name, (_, used) in self._known.items() if now - used >= self._keep]
         for fingerprint in old:
-            if not self._others.holds(fingerprint):
+            if self._others is None or not self._others.holds(fingerprint):
                 with self._guard:
                     self._known.pop(fingerprint, None)
 

@@ -27,7 +27,7 @@ from pyarrow import fs
 
 from catalog.delta.location import local_path
 from catalog.errors import InvalidInput, InvalidLocation
-from catalog.files.formats import same_storage
+from catalog.files.paths import same_storage
 from catalog.model import LARGEST_COUNT, check_segment_id
 from catalog.schema import Schema
 from catalog.schema.names import shown

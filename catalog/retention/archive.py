@@ -17,8 +17,8 @@ from catalog.delta.failures import condition_of
 from catalog.delta.location import is_relative
 from catalog.delta.store import Store
 from catalog.errors import BrokenFile, InvalidObject
-from catalog.files.copying import Copied, Copier
-from catalog.files.formats import FORMATS, escaped, place_of
+from catalog.files.paths import FORMATS, escaped, place_of
+from catalog.files.storage import Copied, Copier
 from catalog.model import Caller
 from catalog.objects.model import Node
 from catalog.retention.selection import DueSegment

@@ -12,11 +12,11 @@ from catalog.errors import InvalidInput
 from catalog.progress import Progress
 
 if TYPE_CHECKING:
-    from catalog.backfill.report import BackfillReport
+    from catalog.backfill.model import BackfillReport
     from catalog.backups.api import BackupsApi
     from catalog.backups.restore import RestoreReport
     from catalog.context import Context
-    from catalog.files.publish import FilesReport
+    from catalog.files.publisher import FilesReport
     from catalog.maintenance.cleanup import CleanupReport
     from catalog.maintenance.compaction import MaintainReport
     from catalog.operations.api import OperationsApi

@@ -13,9 +13,9 @@ import pytest
 import catalog
 from catalog import DropResult, PublishResult
 from catalog.audit.roller import RollReport
-from catalog.backfill.report import BackfillReport, Quarantined
+from catalog.backfill.model import BackfillReport, Quarantined
 from catalog.cli.answer import answer_of
-from catalog.files.publish import FilesReport
+from catalog.files.publisher import FilesReport
 from catalog.maintenance.cleanup import CleanupReport
 from catalog.maintenance.compaction import Compaction, MaintainReport, Vacuumed
 from catalog.model import Reported, UpgradeReport

@@ -5,14 +5,14 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 
-from catalog.backfill.report import BackfillReport
+from catalog.backfill.model import BackfillReport
 from catalog.cli.answer import Answer, Table, answer_of, cut
 from catalog.cli.as_task import add_as_task, is_task, run_as_task
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.commands.writing import add_why
 from catalog.cli.options import LIMIT, positive
-from catalog.files.formats import FORMATS
-from catalog.files.publish import FilesReport
+from catalog.files.paths import FORMATS
+from catalog.files.publisher import FilesReport
 from catalog.settings.model import default_of
 
 # So many are listed of those that go into quarantine in one run; all of them are counted.

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from catalog import Catalog, Schema, Segment, Settings
 from catalog.environment import Environment
 from catalog.errors import InvalidInput, NotInSnapshot, Unreadable
-from catalog.files.opening import Files
+from catalog.files.storage import Files
 from tests.concurrency.gates import assert_promises
 from tests.spark.files import broken, parquet
 from tests.spark.operating import staged

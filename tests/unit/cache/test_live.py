@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from catalog.backfill.completing import Completed
-from catalog.backfill.storing import Storer
-from catalog.backfill.waiting import Completion
+from catalog.backfill.completer import Completed, Storer
+from catalog.backfill.model import Completion
 from catalog.cache.live import LiveCache
 from catalog.cache.snapshot import Snapshot
 from catalog.delta.store import TableHead

@@ -14,9 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.backfill.completing import Completed
-from catalog.backfill.storing import Storer
-from catalog.backfill.waiting import Completion, Waiting
+from catalog.backfill.completer import Completed, Storer
+from catalog.backfill.model import Completion, Waiting
 from catalog.cache.cache import Cache, Poll
 from catalog.cache.fold import build
 from catalog.cache.keys import key_of, keys_of
@@ -26,8 +25,8 @@ from catalog.cache.resolver import BackgroundWriter, Resolver
 from catalog.cache.snapshot import Position, Snapshot, overlaid
 from catalog.delta.store import TableHead
 from catalog.errors import GaveUp
-from catalog.files.footers import Footer
-from catalog.files.formats import Place
+from catalog.files.footer import Footer
+from catalog.files.paths import Place
 from catalog.model import Segment
 from catalog.realtime.board import Announced
 from catalog.schema import Schema

@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 
-from catalog.backfill.completing import Completed
-from catalog.backfill.storing import Storer, Tally
-from catalog.backfill.waiting import Completion, Trouble, Waiting
+from catalog.backfill.completer import Completed, Storer, Tally
+from catalog.backfill.model import Completion, Trouble, Waiting
 from catalog.cache.overlay import Overlay, OverlayEntry, PlaceName, Quarantine
 from catalog.cache.resolver import BackgroundWriter, Resolver
 from catalog.errors import CommitFailed, GaveUp, LoadInterrupted
-from catalog.files.footers import Footer
-from catalog.files.formats import Place
+from catalog.files.footer import Footer
+from catalog.files.paths import Place
 from catalog.model import Segment
 from catalog.schema import Schema
 from tests.unit.cache.test_overlay import snapshot
