@@ -12,9 +12,8 @@ from catalog.cache.metrics import CacheMetrics
 from catalog.cache.places import PlaceName
 from catalog.catalog import Catalog, UpgradeReport
 from catalog.config import Settings
-from catalog.contracts.checking import Offence
 from catalog.contracts.keeper import ContractResult
-from catalog.contracts.model import Breach, Contract
+from catalog.contracts.model import Contract
 from catalog.delta.runs import Run
 from catalog.delta.store import Epoch
 from catalog.errors import CatalogError
@@ -24,7 +23,7 @@ from catalog.files.opening import Files
 from catalog.files.publish import FileProblem, FilesReport
 from catalog.maintenance.cleanup import CleanupReport
 from catalog.maintenance.maintain import MaintainReport
-from catalog.model import DropResult, PublishResult, Segment
+from catalog.model import Breach, DropResult, Offence, PublishResult, Segment
 from catalog.names.model import NamedSchema, Registered, StillWorks
 from catalog.objects.model import Object, StoredObject
 from catalog.objects.types import ObjectType, States

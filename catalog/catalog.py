@@ -24,8 +24,8 @@ from catalog.config import Settings, user
 from catalog.configuring import Configuring
 from catalog.context import Call, Context
 from catalog.contracting import Contracting
+from catalog.contracts.enforcement import KnownTerms
 from catalog.contracts.keeper import ContractKeeper
-from catalog.contracts.reading import KnownTerms
 from catalog.delta import opening
 from catalog.delta.audit_log import AuditLog
 from catalog.delta.layout import LAYOUT, Layout
@@ -47,7 +47,7 @@ from catalog.keeping import Keeping
 from catalog.maintenance.cleanup import Cleaner, CleanupReport
 from catalog.maintenance.maintain import Maintainer, MaintainReport, check_retention
 from catalog.model import Caller, DropResult, OnExisting, PublishResult, Segment, check_actor
-from catalog.names.registrar import Registrar
+from catalog.names.store import Registrar
 from catalog.naming import Naming
 from catalog.objects.keeper import Keeper
 from catalog.operating import Operating

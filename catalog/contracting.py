@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from catalog.contracts.keeper import ContractKeeper, ContractResult
 from catalog.contracts.model import Contract
-from catalog.contracts.reading import read_datasource
+from catalog.contracts.store import read_datasource
 from catalog.delta.store import AsOf
 from catalog.errors import InvalidInput
 from catalog.model import check_datasource

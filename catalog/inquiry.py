@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from catalog.cache.holders import Caches
-from catalog.contracts.reading import read_policy
+from catalog.contracts.store import read_policy
 from catalog.delta import opening
 from catalog.delta.layout import LAYOUT, of_datasource
 from catalog.delta.location import Location
@@ -15,8 +15,8 @@ from catalog.delta.store import AsOf, Store
 from catalog.errors import InvalidInput, NotInSnapshot, RestoreUnfinished
 from catalog.evolution.merge import Policy
 from catalog.evolution.projection import OnLoss
-from catalog.names.keys import check_name, reference
-from catalog.names.reading import stored_name
+from catalog.names.model import check_name, reference
+from catalog.names.store import stored_name
 from catalog.progress import Progress, silent
 from catalog.read.datasource_schema import DatasourceSchema
 from catalog.read.datasources import combined_schemas, frame_of

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 from catalog.delta.store import AsOf
 from catalog.errors import InvalidObject, UnknownObject
+from catalog.objects import plan
 from catalog.objects.changes import changes_of
-from catalog.objects.declared import Types
+from catalog.objects.declarations import Types
 from catalog.objects.keeper import Keeper, PutResult
-from catalog.objects.keys import check_key, check_type
-from catalog.objects.model import Object, StoredObject
-from catalog.objects.reading import of_key, of_type, stored_objects
+from catalog.objects.model import Object, StoredObject, check_key, check_type
+from catalog.objects.plan import Planner
+from catalog.objects.store import of_key, of_type, stored_objects
 from catalog.objects.types import TYPE, ObjectType
-from catalog.objects.works import Work, declaring, ensuring, putting, removing, renaming
 from catalog.operating import Operating
 
 
@@ -45,7 +45,7 @@ class Keeping(Operating):
             RuleViolation: Objects that are there break a rule of the declaration.
             ClaimConflict: An operation that is not decided yet claims one that must be changed.
         """
-        return self._change(declaring(types), "declare", actor, reason, deadline)
+        return self._change(plan.declare(types), "declare", actor, reason, deadline)
 
     def types(self, as_of: AsOf = None) -> tuple[ObjectType, ...]:
         """The declared types, now or as of a version, a time or an epoch, by name."""
@@ -71,7 +71,7 @@ class Keeping(Operating):
             RuleViolation: A rule of a declared type would break.
             ClaimConflict: An operation that is not decided yet claims one of them.
         """
-        return self._change(putting(changes_of(put=objects)), "put", actor, reason, deadline)
+        return self._change(plan.put(changes_of(put=objects)), "put", actor, reason, deadline)
 
     def ensure(
         self,
@@ -88,7 +88,7 @@ class Keeping(Operating):
 
         Raises: as `put`.
         """
-        return self._change(ensuring(changes_of(put=objects)), "ensure", actor, reason, deadline)
+        return self._change(plan.ensure(changes_of(put=objects)), "ensure", actor, reason, deadline)
 
     def get(self, key: str, as_of: AsOf = None) -> StoredObject:
         """The object with this key, now or as of a version, a time or an epoch."""
@@ -155,7 +155,7 @@ class Keeping(Operating):
             RuleViolation: A rule of a declared type would break.
             ClaimConflict: An operation that is not decided yet claims one of them.
         """
-        work = removing(changes_of(remove=keys), cascade)
+        work = plan.remove(changes_of(remove=keys), cascade)
         if dry_run:
             return self._keeper.preview(work)
         return self._change(work, "remove", actor, reason, deadline)
@@ -180,10 +180,10 @@ class Keeping(Operating):
             RuleViolation: The name is taken, or a rule of a declared type would break.
             ClaimConflict: An operation that is not decided yet claims what would change.
         """
-        return self._change(renaming(check_key(key), name), "rename", actor, reason, deadline)
+        return self._change(plan.rename(check_key(key), name), "rename", actor, reason, deadline)
 
     def _change(
-        self, work: Work, verb: str, actor: str | None, reason: str, deadline: float | None
+        self, work: Planner, verb: str, actor: str | None, reason: str, deadline: float | None
     ) -> PutResult:
         self._check_writable()
         asking = self._asking(actor, reason, deadline)

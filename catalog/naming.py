@@ -11,11 +11,9 @@ from catalog.delta.store import AsOf
 from catalog.errors import InvalidInput
 from catalog.evolution.compatibility import Mode, compatibility
 from catalog.model import check_actor, check_positive
-from catalog.names.keys import check_name
-from catalog.names.model import ModeSet, NamedSchema, Registered, StillWorks
-from catalog.names.plan import Wanted
-from catalog.names.reading import stored_name
-from catalog.names.registrar import Registrar
+from catalog.names.model import ModeSet, NamedSchema, Registered, StillWorks, check_name
+from catalog.names.plan import Registration
+from catalog.names.store import Registrar, stored_name
 from catalog.operating import Operating
 from catalog.schema import Schema
 from catalog.words import chosen
@@ -68,7 +66,7 @@ class Naming(Operating):
             SchemaConflict: It does not merge with what was registered since its base.
             UnknownName: There is no version `base`.
         """
-        wanted = Wanted(
+        wanted = Registration(
             check_name(name),
             Schema.of(schema),
             None if mode is None else chosen(Mode, "mode", mode),

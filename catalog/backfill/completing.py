@@ -14,9 +14,7 @@ from catalog.backfill.waiting import Completion
 from catalog.commit.claims import claims_on
 from catalog.commit.committer import collision
 from catalog.commit.rows import MISSING_DIGEST_SQL, datasource_table, entry_table
-from catalog.contracts.checking import refused_only, violation, warned
-from catalog.contracts.inspecting import Inspection
-from catalog.contracts.reading import KnownTerms
+from catalog.contracts.enforcement import Inspection, KnownTerms, refused_only, violation, warned
 from catalog.delta.statements import Claims, Statement, complete_segments
 from catalog.delta.writer import Executed, RefusedByCheck, Writer
 from catalog.environment import Deadline, Environment

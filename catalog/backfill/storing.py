@@ -9,7 +9,7 @@ from datetime import datetime
 
 from catalog.backfill.completing import Completed
 from catalog.backfill.waiting import Completion, troubled
-from catalog.contracts.checking import reasons_of
+from catalog.contracts.enforcement import reasons_of
 from catalog.delta.failures import Failure, classify, first_line
 from catalog.errors import CatalogError, ContractViolation, FingerprintCollision
 

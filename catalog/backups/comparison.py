@@ -18,18 +18,18 @@ from catalog.backups.contrast import (
 from catalog.backups.kinds import check_known
 from catalog.backups.objects import rolled_back
 from catalog.commit.rows import schema_bucket
-from catalog.contracts.limits import TableLimits
-from catalog.contracts.reading import DatasourceRow, read_datasources
+from catalog.contracts.model import TableLimits
+from catalog.contracts.store import DatasourceRow, read_datasources
 from catalog.delta.layout import complete
 from catalog.delta.session import Tuning, tune
 from catalog.delta.statements import DATASOURCE
 from catalog.delta.store import Store
 from catalog.errors import NumberTaken
 from catalog.model import Kind
-from catalog.objects.limits import changed_limits
-from catalog.objects.model import Node
-from catalog.objects.reading import Objects, all_objects, objects_of
-from catalog.objects.state import Difference, difference
+from catalog.objects.changes import Difference, difference
+from catalog.objects.model import ObjectNode
+from catalog.objects.platform import changed_limits
+from catalog.objects.store import Objects, all_objects, objects_of
 from catalog.progress import Progress, Step
 from catalog.schema.names import literal
 
@@ -56,12 +56,12 @@ class ObjectChanges:
     """All objects now and as they will be."""
 
     now: Objects
-    nodes: Mapping[str, Node]
+    nodes: Mapping[str, ObjectNode]
     changed: Difference
     published_micros: Mapping[str, int]
 
     @property
-    def written(self) -> dict[str, Node]:
+    def written(self) -> dict[str, ObjectNode]:
         return {**self.changed.inserted, **self.changed.updated}
 
     @property

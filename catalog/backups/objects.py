@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from catalog.objects.graph import Graph
-from catalog.objects.model import Node
+from catalog.objects.changes import Graph
+from catalog.objects.model import ObjectNode
 
-State = Mapping[str, Node]
+State = Mapping[str, ObjectNode]
 
 
-def rolled_back(now: State, then: State, highest: int) -> dict[str, Node]:
+def rolled_back(now: State, then: State, highest: int) -> dict[str, ObjectNode]:
     """All objects with the contents and ids that they had then.
 
     What differs from now gets a new revision, and so does all that links to it, directly or through
@@ -35,10 +35,10 @@ def rolled_back(now: State, then: State, highest: int) -> dict[str, Node]:
     }
 
 
-def _same(now: Node | None, then: Node) -> bool:
+def _same(now: ObjectNode | None, then: ObjectNode) -> bool:
     # The digest covers all content but the revisions in links.
     return now is not None and now.id == then.id and now.digest == then.digest
 
 
-def _revision(now: Node | None, then: Node, highest: int) -> int:
+def _revision(now: ObjectNode | None, then: ObjectNode, highest: int) -> int:
     return now.revision + 1 if now is not None and now.id == then.id else highest + 1

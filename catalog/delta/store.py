@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -13,8 +13,16 @@ from pyspark.errors import PySparkException
 
 from catalog.delta.layout import BUCKETS_PROPERTY, SCHEMA_BUCKETS, bucket_of
 from catalog.delta.location import Location, local_path
-from catalog.errors import CatalogReplaced, InvalidEpoch, InvalidInput, VersionNotFound
+from catalog.errors import (
+    CatalogReplaced,
+    InvalidEpoch,
+    InvalidInput,
+    UnknownSchema,
+    VersionNotFound,
+)
+from catalog.schema import Schema
 from catalog.schema.names import literal
+from catalog.schema.stored import read_stored
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -156,6 +164,19 @@ class Store:
         """The same, payloads only."""
         found = self.definitions_of(fingerprints, version)
         return {name: definition.payload for name, definition in found.items()}
+
+    def schemas_of(self, fingerprints: Collection[str | None], version: int) -> dict[str, Schema]:
+        """The schemas with these fingerprints at a version; raises if one is not stored."""
+        wanted = sorted({each for each in fingerprints if each is not None})
+        payloads = self.payloads_of(wanted, version)
+        if missing := [each for each in wanted if each not in payloads]:
+            raise UnknownSchema(
+                f"The schema {missing[0]} is referred to and not stored at version {version}. Run "
+                "verify to see what else is wrong.",
+                fingerprint=missing[0],
+                version=version,
+            )
+        return {each: read_stored(each, payloads[each]) for each in wanted}
 
     def changes(self, first: int, last: int) -> DataFrame:
         """The change feed of the versions from `first` to `last`, both included."""

@@ -17,13 +17,13 @@ from catalog.commit.committer import Committer, Settled, named
 from catalog.commit.operation_rows import EpochRow, OperationRow, OperationState, PartRow
 from catalog.commit.rowset import RowSet
 from catalog.context import Call
-from catalog.contracts.rows import write_limits
+from catalog.contracts.store import write_limits
 from catalog.delta.statements import Statement
 from catalog.delta.store import ADVANCE
 from catalog.errors import EpochNotNewer, EpochOrder, EpochRegression
-from catalog.objects.apply import after, check_in_order, in_order, write_objects
-from catalog.objects.limits import changed_limits
-from catalog.objects.reading import all_objects, staged_objects
+from catalog.objects.plan import after, check_in_order, in_order
+from catalog.objects.platform import changed_limits
+from catalog.objects.store import all_objects, staged_objects, write_objects
 from catalog.operations.decision import Decision, check_complete, decided, decision_of
 from catalog.operations.net import net_segments
 from catalog.operations.tables import check_tables

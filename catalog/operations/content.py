@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from catalog.commit.rows import DIGEST_SQL, entry_table
-from catalog.contracts.checking import Offence, offences_among
-from catalog.contracts.terms import Terms
+from catalog.contracts.enforcement import offences_among
+from catalog.contracts.model import Terms
 from catalog.delta.layout import bucket_of
 from catalog.delta.statements import Bounds, Partition
 from catalog.delta.store import Store
 from catalog.errors import InvalidInput
-from catalog.model import Caller, Kind, OnExisting, Segment, check_segment_id
+from catalog.model import Caller, Kind, Offence, OnExisting, Segment, check_segment_id
 from catalog.objects.changes import Changes
 from catalog.segments.batch import batch_of, plan_group
 from catalog.segments.group import BULK

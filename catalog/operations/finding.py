@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from catalog.commit.claims import some_operations
 from catalog.commit.operation_rows import OperationRow
 from catalog.commit.rows import segment_bucket
-from catalog.contracts.reading import DATASOURCE_COLUMNS, DatasourceRow, datasource_rows
+from catalog.contracts.store import DATASOURCE_COLUMNS, DatasourceRow, datasource_rows
 from catalog.delta.layout import bucket_of
 from catalog.delta.statements import CONTRADICTS, DATASOURCE, bounds_clause
 from catalog.delta.store import Store

@@ -6,18 +6,17 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from catalog.commit.operation_rows import Action, OperationRow, OperationState
 from catalog.commit.rowset import RowSet
-from catalog.contracts.checking import offences_of, refused_only, violation
-from catalog.contracts.limits import TableLimits
-from catalog.contracts.reading import group_segments, read_datasources, schemas_of
-from catalog.contracts.terms import NO_TERMS, Terms
+from catalog.contracts.enforcement import offences_of, refused_only, violation
+from catalog.contracts.model import NO_TERMS, TableLimits, Terms
+from catalog.contracts.store import group_segments, read_datasources
 from catalog.delta.layout import bucket_of
 from catalog.delta.store import Store
 from catalog.model import Kind
-from catalog.objects.apply import after, in_order
-from catalog.objects.limits import changed_limits, limits_of
-from catalog.objects.model import Node
-from catalog.objects.reading import StagedObject, all_objects, staged_objects
-from catalog.objects.schemas import check_schemas
+from catalog.objects.changes import StagedObject
+from catalog.objects.model import ObjectNode
+from catalog.objects.plan import after, in_order
+from catalog.objects.platform import changed_limits, limits_of
+from catalog.objects.store import all_objects, check_schemas, staged_objects
 from catalog.operations.locking import StagedClaim
 from catalog.schema.names import literal
 
@@ -26,7 +25,7 @@ def check_tables(
     store: Store,
     buckets: int,
     version: int,
-    nodes: Mapping[str, Node],
+    nodes: Mapping[str, ObjectNode],
     staged: Sequence[StagedObject],
     operation: OperationRow,
 ) -> None:
@@ -60,7 +59,7 @@ def _check_segments(
         f"AND action IN ('{Action.PUBLISH}', '{Action.REPLACE}')"
     )
     groups = group_segments(segments, terms)
-    schemas = schemas_of(store, version, {each.fingerprint for each in groups})
+    schemas = store.schemas_of({each.fingerprint for each in groups}, version)
     if refused := refused_only(offences_of(groups, terms, schemas)):
         raise violation(refused)
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 
 from catalog.delta.location import is_relative
 from catalog.errors import InvalidObject
-from catalog.objects.model import Node
+from catalog.objects.model import ObjectNode
 
 DATASTORE, LINK = "datastore", "datastore_link"
 _ROLE = "archive"
@@ -19,7 +19,7 @@ _HIDDEN = ("_", ".")
 _MANIFEST = "_manifest"
 
 
-def archive_of(datasource: str, databases: Collection[str], objects: Iterable[Node]) -> str:
+def archive_of(datasource: str, databases: Collection[str], objects: Iterable[ObjectNode]) -> str:
     """The location to which a datasource's segments are archived; raises if there is not one.
 
     Args:
@@ -57,7 +57,7 @@ def archive_of(datasource: str, databases: Collection[str], objects: Iterable[No
     return _location(stores[name])
 
 
-def _location(store: Node) -> str:
+def _location(store: ObjectNode) -> str:
     location = store.body.get("location")
     if not isinstance(location, str) or not location.strip("/") or is_relative(location):
         raise InvalidObject(

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from catalog.objects.retention_rules import Rule
+from catalog.objects.retention_rules import RetentionRule
 
 
 class Why(StrEnum):
@@ -41,7 +41,7 @@ class Going:
     why: Why
 
 
-def plan(rule: Rule, facts: Iterable[Fact], now: int) -> tuple[Going, ...]:
+def plan(rule: RetentionRule, facts: Iterable[Fact], now: int) -> tuple[Going, ...]:
     """What goes, the oldest first.
 
     Segments are in one order, by moment and then by id. Age and count both take from the old end
@@ -58,7 +58,7 @@ def plan(rule: Rule, facts: Iterable[Fact], now: int) -> tuple[Going, ...]:
     )
 
 
-def may_go(rule: Rule, count: int, oldest: int, now: int) -> bool:
+def may_go(rule: RetentionRule, count: int, oldest: int, now: int) -> bool:
     """Whether anything of a datasource goes, by how many segments it has and the oldest alone."""
     limit = rule.oldest_kept(now)
     too_old = limit is not None and oldest < limit

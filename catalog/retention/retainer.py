@@ -14,16 +14,16 @@ from catalog.delta.failures import Failure, classify, first_line
 from catalog.errors import CatalogError, ClaimConflict, UnknownObject
 from catalog.model import DropResult, from_micros, micros
 from catalog.objects.model import StoredObject
-from catalog.objects.reading import of_type, stored_objects
 from catalog.objects.retention_rules import (
     RETENTION,
     TABLE,
-    Action,
     Assignment,
-    Rule,
+    RetentionAction,
+    RetentionRule,
     assigned,
     databases_of,
 )
+from catalog.objects.store import of_type, stored_objects
 from catalog.progress import Step
 from catalog.retention.archiver import Archiver
 from catalog.retention.archives import DATASTORE, LINK, archive_of
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 DEFAULT_LIMIT = 100_000
 # So many go into one commit; and so many are copied before one, which takes far longer.
-_BATCH = {Action.DROP: 5_000, Action.ARCHIVE: 500}
+_BATCH = {RetentionAction.DROP: 5_000, RetentionAction.ARCHIVE: 500}
 _MOST_TOLD = 100
 
 Drop = Callable[[Mapping[str, str]], DropResult]
@@ -129,7 +129,7 @@ class Retainer:
     def _of_datasource(
         self,
         name: str,
-        rule: Rule,
+        rule: RetentionRule,
         due: Due,
         search: Search,
         objects: Sequence[StoredObject],
@@ -171,8 +171,10 @@ class Retainer:
         )
         return done, tally.tried
 
-    def _archiver(self, name: str, rule: Rule, objects: Sequence[StoredObject]) -> Archiver | None:
-        if rule.action is not Action.ARCHIVE:
+    def _archiver(
+        self, name: str, rule: RetentionRule, objects: Sequence[StoredObject]
+    ) -> Archiver | None:
+        if rule.action is not RetentionAction.ARCHIVE:
             return None
         databases = databases_of(objects).get(name, set())
         return self._archivers(archive_of(name, databases, objects), name)
@@ -180,7 +182,7 @@ class Retainer:
     def _work(
         self,
         name: str,
-        rule: Rule,
+        rule: RetentionRule,
         due: Due,
         search: Search,
         archiver: Archiver | None,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from catalog.delta.layout import bucket_of, of_datasource
 from catalog.delta.store import MOST_NAMED, Store
-from catalog.objects.retention_rules import Rule
+from catalog.objects.retention_rules import RetentionRule
 from catalog.schema.names import literal
 
 # The moment from which age counts, as `Fact.at` has it; a number, as Python has no words for some.
@@ -78,7 +78,7 @@ class Search:
             if row["datasource"] in wanted
         }
 
-    def due(self, datasource: str, rule: Rule, now: int) -> Due | None:
+    def due(self, datasource: str, rule: RetentionRule, now: int) -> Due | None:
         """What goes of a datasource, or nothing."""
         where = self._condition(datasource, rule, now)
         if where is None:
@@ -107,7 +107,7 @@ class Search:
         )
         return [Candidate(**row) for row in rows]
 
-    def _condition(self, datasource: str, rule: Rule, now: int) -> str | None:
+    def _condition(self, datasource: str, rule: RetentionRule, now: int) -> str | None:
         """Age and count take from the old end of one order: borders in it say what goes.
 
         So no row has to be numbered, which a single task would have to do.

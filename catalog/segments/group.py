@@ -14,9 +14,7 @@ from catalog.commit.rows import (
     datasource_table,
     entry_table,
 )
-from catalog.contracts.checking import Offence, refused_only, violation, warned
-from catalog.contracts.inspecting import Inspection
-from catalog.contracts.reading import KnownTerms
+from catalog.contracts.enforcement import Inspection, KnownTerms, refused_only, violation, warned
 from catalog.delta.queue import Request
 from catalog.delta.statements import (
     DATASOURCE,
@@ -28,7 +26,7 @@ from catalog.delta.statements import (
 )
 from catalog.delta.writer import Executed, RefusedByCheck, Writer
 from catalog.environment import Deadline, Environment, Together
-from catalog.model import Caller, Kind, OnExisting, PublishResult
+from catalog.model import Caller, Kind, Offence, OnExisting, PublishResult
 from catalog.segments.batch import Batch, Known, plan_group
 from catalog.segments.known import known_segments, written_segments
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from catalog.commit.committer import collision
-from catalog.contracts.checking import Offence, offences_of
-from catalog.contracts.reading import group_segments
-from catalog.contracts.terms import Terms
+from catalog.contracts.enforcement import offences_of
+from catalog.contracts.model import Terms
+from catalog.contracts.store import group_segments
 from catalog.delta.statements import Bounds, Partition
 from catalog.errors import DuplicateSegment, InvalidSegment
-from catalog.model import Kind
+from catalog.model import Kind, Offence
 from catalog.segments.described import INVALID
 from catalog.segments.staging import Staging
 

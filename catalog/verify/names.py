@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from catalog.errors import CorruptSchema
-from catalog.names.keys import parts_of
-from catalog.names.model import Head, Version
+from catalog.names.model import NameHead, Version, parts_of
 from catalog.verify.changes import Row, Step
 from catalog.verify.report import Findings, Problem
 
@@ -87,7 +86,7 @@ def _grouped(rows: Iterable[Mapping[str, Any]]) -> dict[str, _Name]:
 def _problems(name: str, known: _Name) -> Iterator[Problem]:
     row: dict[str, Any] = {"name": name}
     try:
-        head = None if known.head is None else Head.from_payload(name, known.head["said"])
+        head = None if known.head is None else NameHead.from_payload(name, known.head["said"])
         versions = {
             number: Version.from_payload(
                 f"{name}/{number}", number, each["fingerprint"], each["said"]

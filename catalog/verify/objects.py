@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from catalog.errors import InvalidObject
-from catalog.objects.model import Node, digest_of
+from catalog.objects.model import ObjectNode, digest_of
 from catalog.verify.changes import Row, Step
 from catalog.verify.report import Findings, Problem, Sort
 
@@ -63,7 +63,7 @@ def _wrong_contents(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatc
 
 def _problem(payload: str, **columns: Any) -> str | None:
     try:
-        node = Node.from_payload(payload, **columns)
+        node = ObjectNode.from_payload(payload, **columns)
     except InvalidObject as error:
         return f"the payload cannot be read: {error.message}"
     digest = digest_of(node.json, node.links, node.fingerprint, node.datasource)

@@ -10,15 +10,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from catalog.contracts.limits import TableLimits, limits_document
-from catalog.contracts.terms import stored_limits
+from catalog.contracts.model import TableLimits, limits_document, stored_limits
 from catalog.errors import InvalidObject
-from catalog.names.keys import parts_of
-from catalog.objects.declared import Types
-from catalog.objects.limits import limits_of
-from catalog.objects.model import Node
-from catalog.objects.rules import Broken, broken_rules, newly_broken
-from catalog.objects.schemas import known_versions, missing_schemas, named_schemas
+from catalog.names.model import parts_of
+from catalog.names.store import known_versions
+from catalog.objects.declarations import Types
+from catalog.objects.model import ObjectNode
+from catalog.objects.platform import limits_of, missing_schemas, named_schemas
+from catalog.objects.rules import Violation, broken_rules, newly_broken
 from catalog.objects.types import TYPE
 from catalog.verify.changes import Row, Step
 from catalog.verify.report import Findings, Problem
@@ -48,7 +47,7 @@ def check_rules(found: Findings, pinned: str) -> None:
     found.note(_wrong_limits(found.session, pinned, limits_of(nodes)))
 
 
-def _problem(broken: Broken, **where: int) -> Problem:
+def _problem(broken: Violation, **where: int) -> Problem:
     what = f"the rule {broken.rule} does not hold"
     return Problem("rules", what, {**where, "key": broken.key, "why": broken.text})
 
@@ -75,15 +74,15 @@ def _wrong_limits(
             )
 
 
-def _nodes(session: SparkSession, query: str) -> dict[str, Node]:
+def _nodes(session: SparkSession, query: str) -> dict[str, ObjectNode]:
     rows = (row.asDict() for row in session.sql(query).collect())
     return {row["key"]: node for row in rows if (node := _node(row)) is not None}
 
 
-def _node(row: Row) -> Node | None:
+def _node(row: Row) -> ObjectNode | None:
     """An object, or none if it cannot be read, which another check tells of."""
     with suppress(InvalidObject):
-        return Node.from_payload(key=row["key"], **{name: row[name] for name in CONTENT})
+        return ObjectNode.from_payload(key=row["key"], **{name: row[name] for name in CONTENT})
     return None
 
 
@@ -103,10 +102,10 @@ class Rules:
     """
 
     def __init__(self) -> None:
-        self._nodes: dict[str, Node] = {}
+        self._nodes: dict[str, ObjectNode] = {}
         self._versions: dict[str, set[int]] = {}
         self._types = Types()
-        self._broken: list[Broken] = []
+        self._broken: list[Violation] = []
 
     def start(self, step: Step) -> None:
         """Takes what is there at first, and what is broken there: other checks tell of it."""
@@ -139,7 +138,7 @@ class Rules:
             return True
         return any(self._types.get(name) is not None for name in touched)
 
-    def _judged(self) -> list[Broken]:
+    def _judged(self) -> list[Violation]:
         if not self._types:
             return []
         wanted = named_schemas(self._types, self._nodes, {})

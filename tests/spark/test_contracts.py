@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog import Catalog, Contract, Segment
-from catalog.contracts.reading import KnownTerms
+from catalog.contracts.enforcement import KnownTerms
 from catalog.environment import Environment
 from catalog.errors import ClaimConflict, ContractViolation, InvalidInput, SegmentConflict
 from catalog.segments.group import BULK

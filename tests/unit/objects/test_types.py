@@ -10,18 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.errors import InvalidObject, InvalidType
-from catalog.objects.contents import fields_from, filled, problems
-from catalog.objects.declaration import type_from
-from catalog.objects.declared import Types
+from catalog.objects.declarations import Types
 from catalog.objects.fields import (
-    Field,
+    BodyField,
     anything,
     boolean,
     declared_fields,
     documents,
+    fields_from,
+    filled,
     list_of,
     number,
     one_of,
+    problems,
     record,
     secret,
     text,
@@ -37,13 +38,14 @@ from catalog.objects.types import (
     conforms,
     meets,
     ranges,
+    type_from,
     types_of,
     unique,
 )
 
 # --- fields --------------------------------------------------------------------------------------
 
-FIELDS: dict[str, Field] = {
+FIELDS: dict[str, BodyField] = {
     "name": text(required=True),
     "count": whole(1, 10),
     "share": number(0, 1),
@@ -191,7 +193,7 @@ _FIELDS = st.recursive(
 
 
 @given(st.dictionaries(_NAMES, _FIELDS, max_size=4))
-def test_json_keeps_all_that_fields_say(fields: dict[str, Field]) -> None:
+def test_json_keeps_all_that_fields_say(fields: dict[str, BodyField]) -> None:
     assert fields_from(json.loads(json.dumps(documents(fields)))) == fields
 
 
