@@ -15,7 +15,7 @@ from catalog.names.model import NameHead, Version
 from catalog.names.plan import NameHistory, Registration, plan
 from catalog.schema.names import folded
 from tests.unit.evolution.strategies import related
-from tests.unit.named.book import Book, book
+from tests.unit.names.book import Book, book
 
 MODES = [str(mode) for mode in Mode]
 # Which schema comes next, and whether its writer says what it started from.
