@@ -220,18 +220,20 @@ def check_actor(name: str, text: Any) -> str:
     return text
 
 
-def _check_text(what: str, text: str, segment_id: str) -> None:
+def text_problem(text: str) -> str | None:
+    """Why a text is no name, location or key that the table can hold; none if it is one."""
     if CONTROL.search(text):
-        raise InvalidSegment(
-            f"The {what} {text!r} has control characters; remove them.", segment_id=segment_id
-        )
+        return "has control characters; remove them"
     try:
         text.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidSegment(
-            f"The {what} {text!r} has a lone surrogate, which UTF-8 cannot hold; remove it.",
-            segment_id=segment_id,
-        ) from error
+    except UnicodeEncodeError:
+        return "has a lone surrogate, which UTF-8 cannot hold; remove it"
+    return None
+
+
+def _check_text(what: str, text: str, segment_id: str) -> None:
+    if problem := text_problem(text):
+        raise InvalidSegment(f"The {what} {text!r} {problem}.", segment_id=segment_id)
 
 
 def _check_count(name: str, count: Any, segment_id: str) -> None:

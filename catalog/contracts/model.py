@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from catalog.errors import InvalidInput
-from catalog.evolution.compatibility import Change, Kind, Mode, compatibility
+from catalog.evolution.compatibility import Kind, Mode, compatibility
 from catalog.evolution.merge import Policy
 from catalog.model import Breach, check_positive
 from catalog.schema import Schema
@@ -128,17 +128,20 @@ class Contract:
 # Differences that a schema may have if the contract's can hold its data.
 _HELD = {Kind.DROPPED_NULLABLE, Kind.NARROWED, Kind.MADE_REQUIRED}
 
+_OTHER_TYPE = "is {new}; in the contract it is {old}"
+_MISSING = "is missing; in the contract it is {old}"
+# For each difference the rule that it breaks, and what is wrong.
 _RULES = {
-    Kind.ADDED_NULLABLE: "unknown",
-    Kind.ADDED_REQUIRED: "unknown",
-    Kind.DROPPED_NULLABLE: "missing",
-    Kind.DROPPED_REQUIRED: "missing",
-    Kind.WIDENED: "type",
-    Kind.NARROWED: "type",
-    Kind.RETYPED: "type",
-    Kind.MADE_NULLABLE: "nullable",
-    Kind.MADE_REQUIRED: "nullable",
-    Kind.RESPELLED: "spelling",
+    Kind.ADDED_NULLABLE: ("unknown", "is not in the contract"),
+    Kind.ADDED_REQUIRED: ("unknown", "is not in the contract"),
+    Kind.DROPPED_NULLABLE: ("missing", _MISSING),
+    Kind.DROPPED_REQUIRED: ("missing", f"{_MISSING} and must not be null"),
+    Kind.WIDENED: ("type", _OTHER_TYPE),
+    Kind.NARROWED: ("type", _OTHER_TYPE),
+    Kind.RETYPED: ("type", _OTHER_TYPE),
+    Kind.MADE_NULLABLE: ("nullable", "may be null; in the contract it must not"),
+    Kind.MADE_REQUIRED: ("nullable", "must not be null; in the contract it may"),
+    Kind.RESPELLED: ("spelling", _OTHER_TYPE),
 }
 
 
@@ -148,28 +151,14 @@ def _column_breaches(contract: Contract, schema: Schema) -> Iterator[Breach]:
         return
     enforcement, mode = Enforcement(contract.enforcement), Mode(contract.mode)
     for change in compatibility(contract.schema, schema).changes:
+        rule, text = _RULES[change.kind]
+        words = text.format(old=shown(change.old or ""), new=shown(change.new or ""))
         if enforcement is Enforcement.STRICT or (
             enforcement is not Enforcement.NONE and change.kind not in _HELD
         ):
-            yield Breach(change.path, _RULES[change.kind], _difference(change))
+            yield Breach(change.path, rule, words)
         elif not mode.allows(change):
-            yield Breach(change.path, mode.value, f"{_difference(change)}: {change.reason}")
-
-
-def _difference(change: Change) -> str:
-    match _RULES[change.kind]:
-        case "unknown":
-            return "is not in the contract"
-        case "missing":
-            must = " and must not be null" if change.kind is Kind.DROPPED_REQUIRED else ""
-            return f"is missing; in the contract it is {shown(change.old or '')}{must}"
-        case "nullable":
-            may = change.kind is Kind.MADE_NULLABLE
-            return f"{'may' if may else 'must not'} be null; in the contract it " + (
-                "must not" if may else "may"
-            )
-        case _:
-            return f"is {shown(change.new or '')}; in the contract it is {shown(change.old or '')}"
+            yield Breach(change.path, mode.value, f"{words}: {change.reason}")
 
 
 # --- limits of tables -----------------------------------------------------------------------------

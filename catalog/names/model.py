@@ -12,7 +12,7 @@ from typing import Any
 from catalog.delta.layout import NAME_BUCKETS, bucket_of
 from catalog.errors import CorruptSchema, InvalidName
 from catalog.evolution.compatibility import Change, Compatibility, Mode
-from catalog.model import CONTROL, LONGEST_DATASOURCE
+from catalog.model import LONGEST_DATASOURCE, text_problem
 from catalog.schema import Schema
 from catalog.schema.names import shown
 from catalog.schema.sparkjson import compact
@@ -36,15 +36,8 @@ def check_name(name: Any) -> str:
             "kept.",
             name=name,
         )
-    if CONTROL.search(name):
-        raise InvalidName(f"The name {name!r} has control characters; remove them.", name=name)
-    try:
-        name.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidName(
-            f"The name {name!r} has a lone surrogate, which UTF-8 cannot hold; remove it.",
-            name=name,
-        ) from error
+    if problem := text_problem(name):
+        raise InvalidName(f"The name {name!r} {problem}.", name=name)
     return name
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 from catalog.errors import InvalidInput, InvalidType
 from catalog.objects.model import canonical
@@ -84,68 +84,56 @@ def documents(fields: Mapping[str, BodyField]) -> dict[str, Any]:
 # --- in Python ------------------------------------------------------------------------------------
 
 
-def text(*, required: bool = False, default: str | None = None, comment: str = "") -> BodyField:
+class FieldOptions(TypedDict, total=False):
+    """The arguments that every field takes, see `BodyField`."""
+
+    required: bool
+    default: Any
+    comment: str
+
+
+def text(**options: Unpack[FieldOptions]) -> BodyField:
     """A text."""
-    return BodyField(FieldType.TEXT, required, default, comment=comment)
+    return BodyField(FieldType.TEXT, **options)
 
 
 def whole(
-    low: int | None = None,
-    high: int | None = None,
-    *,
-    required: bool = False,
-    default: int | None = None,
-    comment: str = "",
+    low: int | None = None, high: int | None = None, **options: Unpack[FieldOptions]
 ) -> BodyField:
     """A whole number, within bounds if they are given."""
-    return BodyField(FieldType.WHOLE, required, default, low, high, comment=comment)
+    return BodyField(FieldType.WHOLE, low=low, high=high, **options)
 
 
 def number(
-    low: float | None = None,
-    high: float | None = None,
-    *,
-    required: bool = False,
-    default: float | None = None,
-    comment: str = "",
+    low: float | None = None, high: float | None = None, **options: Unpack[FieldOptions]
 ) -> BodyField:
     """A number, within bounds if they are given."""
-    return BodyField(FieldType.NUMBER, required, default, low, high, comment=comment)
+    return BodyField(FieldType.NUMBER, low=low, high=high, **options)
 
 
-def boolean(*, required: bool = False, default: bool | None = None, comment: str = "") -> BodyField:
+def boolean(**options: Unpack[FieldOptions]) -> BodyField:
     """True or false."""
-    return BodyField(FieldType.BOOLEAN, required, default, comment=comment)
+    return BodyField(FieldType.BOOLEAN, **options)
 
 
-def one_of(
-    *words: str, required: bool = False, default: str | None = None, comment: str = ""
-) -> BodyField:
+def one_of(*words: str, **options: Unpack[FieldOptions]) -> BodyField:
     """One of some words."""
-    return BodyField(FieldType.ONE_OF, required, default, words=words, comment=comment)
+    return BodyField(FieldType.ONE_OF, words=words, **options)
 
 
-def list_of(
-    of: BodyField, *, required: bool = False, default: list[Any] | None = None, comment: str = ""
-) -> BodyField:
+def list_of(of: BodyField, **options: Unpack[FieldOptions]) -> BodyField:
     """A list of values of one field."""
-    return BodyField(FieldType.LIST, required, default, of=of, comment=comment)
+    return BodyField(FieldType.LIST, of=of, **options)
 
 
-def record(
-    fields: Mapping[str, BodyField],
-    *,
-    required: bool = False,
-    default: dict[str, Any] | None = None,
-    comment: str = "",
-) -> BodyField:
+def record(fields: Mapping[str, BodyField], **options: Unpack[FieldOptions]) -> BodyField:
     """A JSON object with these fields and no others."""
-    return BodyField(FieldType.RECORD, required, default, fields=fields, comment=comment)
+    return BodyField(FieldType.RECORD, fields=fields, **options)
 
 
-def anything(*, required: bool = False, default: Any = None, comment: str = "") -> BodyField:
+def anything(**options: Unpack[FieldOptions]) -> BodyField:
     """Any JSON value."""
-    return BodyField(FieldType.JSON, required, default, comment=comment)
+    return BodyField(FieldType.JSON, **options)
 
 
 def secret(*, required: bool = False, comment: str = "") -> BodyField:
@@ -153,23 +141,32 @@ def secret(*, required: bool = False, comment: str = "") -> BodyField:
     return BodyField(FieldType.SECRET, required, comment=comment)
 
 
-def declared_fields(*, required: bool = False, default: Any = None, comment: str = "") -> BodyField:
+def declared_fields(**options: Unpack[FieldOptions]) -> BodyField:
     """Declarations of fields, by which a field of another object is checked."""
-    return BodyField(FieldType.FIELDS, required, default, comment=comment)
+    return BodyField(FieldType.FIELDS, **options)
 
 
 # --- in JSON --------------------------------------------------------------------------------------
 
-_KEYS = frozenset(
-    {"type", "required", "default", "low", "high", "words", "of", "fields", "comment"}
-)
-# Keys that only some types have.
-_OF_TYPES: dict[str, frozenset[FieldType]] = {
-    "low": frozenset({FieldType.WHOLE, FieldType.NUMBER}),
-    "high": frozenset({FieldType.WHOLE, FieldType.NUMBER}),
-    "words": frozenset({FieldType.ONE_OF}),
-    "of": frozenset({FieldType.LIST}),
-    "fields": frozenset({FieldType.RECORD}),
+# The fields of a declaration itself.
+_DECLARATION = {
+    "type": one_of(*FieldType, required=True),
+    "required": boolean(),
+    "default": anything(),
+    "low": number(),
+    "high": number(),
+    "words": list_of(text()),
+    "of": anything(),
+    "fields": anything(),
+    "comment": text(),
+}
+# Those that only some types have.
+_OF_TYPES = {
+    "low": (FieldType.WHOLE, FieldType.NUMBER),
+    "high": (FieldType.WHOLE, FieldType.NUMBER),
+    "words": (FieldType.ONE_OF,),
+    "of": (FieldType.LIST,),
+    "fields": (FieldType.RECORD,),
 }
 
 
@@ -190,53 +187,31 @@ def _field(given: Any, path: str, depth: int) -> BodyField:
         raise _invalid(path, how)
     if depth > _DEEPEST:
         raise _invalid(path, f"lies more than {_DEEPEST} levels deep; flatten it")
-    for name in sorted(given.keys() - _KEYS):
-        raise _invalid(child(path, name), f"is not known; there are {', '.join(sorted(_KEYS))}")
-    try:
-        type = FieldType(str(given.get("type")))
-    except ValueError:
-        types = ", ".join(FieldType)
-        raise _invalid(child(path, "type"), f"must be one of {types}") from None
+    for problem in problems(_DECLARATION, given, path):
+        raise _invalid(problem.path, problem.text)
+    type = FieldType(given["type"])
     for name in sorted(given.keys() & _OF_TYPES.keys()):
         if type not in _OF_TYPES[name]:
             raise _invalid(child(path, name), f"says nothing of a field of type {type.value}")
-    _check_values(given, type, path)
+    if type is FieldType.ONE_OF and not given.get("words"):
+        raise _invalid(child(path, "words"), "must be a list of one text or more")
     field = BodyField(
         type,
-        given.get("required", False),
+        given.get("required") or False,
         given.get("default"),
         given.get("low"),
         given.get("high"),
-        tuple(given.get("words", ())),
+        tuple(given.get("words") or ()),
         _field(given.get("of"), child(path, "of"), depth + 1) if type is FieldType.LIST else None,
         fields_from(given.get("fields"), child(path, "fields"), depth + 1)
         if type is FieldType.RECORD
         else None,
-        given.get("comment", ""),
+        given.get("comment") or "",
     )
     if field.default is not None:
         for problem in _value_problems(field, field.default, child(path, "default")):
             raise _invalid(problem.path, problem.text)
     return field
-
-
-def _check_values(given: Mapping[str, Any], type: FieldType, path: str) -> None:
-    words = given.get("words")
-    fits = isinstance(words, list) and words and all(isinstance(each, str) for each in words)
-    checks = {
-        "required": (isinstance(given.get("required", False), bool), "must be true or false"),
-        "low": (_is_bound(given.get("low")), "must be a number"),
-        "high": (_is_bound(given.get("high")), "must be a number"),
-        "words": (type is not FieldType.ONE_OF or fits, "must be a list of one text or more"),
-        "comment": (isinstance(given.get("comment", ""), str), "must be a text"),
-    }
-    for name, (right, text) in checks.items():
-        if not right:
-            raise _invalid(child(path, name), text)
-
-
-def _is_bound(value: Any) -> bool:
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
 def _invalid(path: str, text: str) -> InvalidType:

@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Any, NoReturn, Self
 
 from catalog.errors import InvalidObject
-from catalog.model import CONTROL, LONGEST_DATASOURCE, check_datasource
+from catalog.model import LONGEST_DATASOURCE, check_datasource, text_problem
 from catalog.schema import Schema
 from catalog.schema.names import child, shown
 from catalog.schema.sparkjson import compact
@@ -44,34 +44,20 @@ def check_key(key: Any, what: str = "The key of an object") -> str:
             f"{LONGEST_KEY} are kept.",
             key=key,
         )
-    _check_text(what, key, key)
-    for part in path.split("/"):
-        _check_part(part, key, what)
+    wrong = text_problem(key) or next(filter(None, map(_part_problem, path.split("/"))), None)
+    if wrong is not None:
+        raise InvalidObject(f"{what} {key!r:.80} {wrong}.", key=key)
     return key
 
 
-def _check_text(what: str, text: str, key: str) -> None:
-    if CONTROL.search(text):
-        raise InvalidObject(f"{what} {text!r:.80} has control characters; remove them.", key=key)
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidObject(
-            f"{what} {text!r:.80} has a lone surrogate, which UTF-8 cannot hold; remove it.",
-            key=key,
-        ) from error
-
-
-def _check_part(part: str, key: str, what: str) -> None:
+def _part_problem(part: str) -> str | None:
     if not part:
-        wrong = "has a part without a name between or after its slashes; name it or leave it out"
-    elif part.startswith("_"):
-        wrong = f"has the part {part!r:.80}, and names that begin with _ are reserved; rename it"
-    elif part != part.strip():
-        wrong = f"has the part {part!r:.80} with a space at its end or beginning; remove it"
-    else:
-        return
-    raise InvalidObject(f"{what} {key!r:.80} {wrong}.", key=key)
+        return "has a part without a name between or after its slashes; name it or leave it out"
+    if part.startswith("_"):
+        return f"has the part {part!r:.80}, and names that begin with _ are reserved; rename it"
+    if part != part.strip():
+        return f"has the part {part!r:.80} with a space at its end or beginning; remove it"
+    return None
 
 
 def check_type(type: Any) -> str:
@@ -377,11 +363,12 @@ def _checked_links(key: str, links: Any) -> tuple[str, ...]:
 def _checked(key: str, datasource: str | None) -> str | None:
     if datasource is None:
         return None
-    _check_text(f"The datasource of object {key},", check_datasource(datasource), key)
+    what = f"The datasource of object {key}"
+    if problem := text_problem(check_datasource(datasource)):
+        raise InvalidObject(f"{what}, {datasource!r:.80} {problem}.", key=key)
     if len(datasource) > LONGEST_DATASOURCE:
         raise InvalidObject(
-            f"The datasource of object {key} has {len(datasource)} characters; at most "
-            f"{LONGEST_DATASOURCE} are kept.",
+            f"{what} has {len(datasource)} characters; at most {LONGEST_DATASOURCE} are kept.",
             key=key,
             datasource=datasource,
         )

@@ -5,9 +5,10 @@ A declaration is the body of an object `type/<name>`, so all writers see the sam
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 from catalog.errors import InvalidInput, InvalidType
@@ -135,24 +136,16 @@ class ObjectType:
     def __post_init__(self) -> None:
         object.__setattr__(self, "rules", tuple(self.rules))
         object.__setattr__(self, "owners", tuple(self.owners))
-        if check_type(self.name) == TYPE:
-            raise _invalid(self.name, "is the type of declarations itself; choose another name")
+        check_type(self.name)
         for other in (self.parent, self.named_by, *self.owners, *self.references.values()):
             if other is not None:
                 check_type(other)
-        if self.parent is not None and self.owners:
-            raise _invalid(self.name, "has a parent and owners; give one of the two")
-        if self.name in (self.parent, self.named_by, *self.owners):
-            raise _invalid(self.name, "is its own parent; name another type")
-        for name, value in self.fields.items():
-            if not isinstance(value, BodyField):
-                raise _invalid(self.name, f"has {value!r:.80} as {name!r:.80}, which is no Field")
+        for wrong in self._problems():
+            raise _invalid(self.name, wrong)
         # By way of JSON, so that declarations in Python and in files are checked alike.
         object.__setattr__(self, "fields", fields_from(documents(self.fields)))
-        self._check_states()
-        self._check_references()
-        for rule in self.rules:
-            self._check_rule(rule)
+        for wrong in chain(self._reference_problems(), *map(self._rule_problems, self.rules)):
+            raise _invalid(self.name, wrong)
 
     @property
     def key(self) -> str:
@@ -198,42 +191,46 @@ class ObjectType:
 
     # --- checks -----------------------------------------------------------------------------------
 
-    def _check_states(self) -> None:
-        if self.states is None:
-            return
-        if STATE in self.fields:
-            raise _invalid(self.name, "has states and a field state; leave the field out")
-        if not self.states.initial:
-            raise _invalid(self.name, "has states and none to begin with; name one as initial")
+    def _problems(self) -> Iterator[str]:
+        if self.name == TYPE:
+            yield "is the type of declarations itself; choose another name"
+        if self.parent is not None and self.owners:
+            yield "has a parent and owners; give one of the two"
+        if self.name in (self.parent, self.named_by, *self.owners):
+            yield "is its own parent; name another type"
+        for name, value in self.fields.items():
+            if not isinstance(value, BodyField):
+                yield f"has {value!r:.80} as {name!r:.80}, which is no BodyField"
+        if self.states is not None and STATE in self.fields:
+            yield "has states and a field state; leave the field out"
+        if self.states is not None and not self.states.initial:
+            yield "has states and none to begin with; name one as initial"
 
-    def _check_references(self) -> None:
+    def _reference_problems(self) -> Iterator[str]:
         for name in self.references:
             found = self.fields.get(name)
             of = found.of if found is not None and found.of is not None else found
             if of is None or of.type is not FieldType.TEXT:
-                raise _invalid(
-                    self.name, f"refers by {name!r:.80}, which is no field of text or list of text"
-                )
+                yield f"refers by {name!r:.80}, which is no field of text or list of text"
 
-    def _check_rule(self, rule: Rule) -> None:
-        if rule.kind not in _OWN_FIELDS:
-            known = ", ".join(_OWN_FIELDS)
-            raise _invalid(self.name, f"has a rule {rule.kind!r:.80}; there are {known}")
-        own, count = _OWN_FIELDS[rule.kind] or (len(rule.parameters), max(1, len(rule.parameters)))
-        if len(rule.parameters) != count:
-            raise _invalid(self.name, f"has the rule {rule.kind} with not {count} parameters")
-        # The position of the only parameter that is not the name of a field.
-        value = 1 if rule.kind == "one_of_siblings" else None
-        for index, name in enumerate(rule.parameters):
-            if index != value and (
-                not isinstance(name, str) or (index < own and name not in self.fields)
-            ):
-                raise _invalid(self.name, f"has the rule {rule.kind} on {name!r:.80}, not a field")
-        if rule.kind in ("meets", "conforms") and rule.parameters[1] not in self.references:
-            named = f"{rule.parameters[1]!r:.80}"
-            raise _invalid(self.name, f"has the rule {rule.kind} over {named}, not a reference")
-        if rule.kind in ("at_most", "meets") and self.parent is None:
-            raise _invalid(self.name, f"has the rule {rule.kind} and no parent; name one")
+    def _rule_problems(self, rule: Rule) -> Iterator[str]:
+        kind, parameters = rule.kind, rule.parameters
+        if kind not in _OWN_FIELDS:
+            yield f"has a rule {kind!r:.80}; there are {', '.join(_OWN_FIELDS)}"
+            return
+        own, count = _OWN_FIELDS[kind] or (len(parameters), max(1, len(parameters)))
+        if len(parameters) != count:
+            yield f"has the rule {kind} with not {count} parameters"
+            return
+        for index, name in enumerate(parameters):
+            if kind == "one_of_siblings" and index == 1:
+                continue  # a value, the only parameter that is no name of a field
+            if not isinstance(name, str) or (index < own and name not in self.fields):
+                yield f"has the rule {kind} on {name!r:.80}, not a field"
+        if kind in ("meets", "conforms") and parameters[1] not in self.references:
+            yield f"has the rule {kind} over {parameters[1]!r:.80}, not a reference"
+        if kind in ("at_most", "meets") and self.parent is None:
+            yield f"has the rule {kind} and no parent; name one"
 
 
 def types_of(given: ObjectType | Iterable[ObjectType]) -> tuple[ObjectType, ...]:
