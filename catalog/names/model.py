@@ -124,9 +124,11 @@ class NameHead:
     def from_payload(cls, name: str, payload: str | None) -> NameHead:
         """The head in a payload."""
         try:
-            said = json.loads(payload or "")
-            dropped = {path: Dropped(**each) for path, each in said["dropped"].items()}
-            return cls(Mode(said["mode"]), said["current"], said["last_breaking"], dropped)
+            document = json.loads(payload or "")
+            dropped = {path: Dropped(**each) for path, each in document["dropped"].items()}
+            return cls(
+                Mode(document["mode"]), document["current"], document["last_breaking"], dropped
+            )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _unreadable(f"schema {name}", error, name=name) from error
 
@@ -170,9 +172,9 @@ class Version:
     def from_payload(cls, key: str, number: int, fingerprint: str, payload: str | None) -> Version:
         """The version in a payload and the other columns of its row."""
         try:
-            said = json.loads(payload or "")
-            said["reasons"] = tuple(Reason(**each) for each in said["reasons"])
-            return cls(number, fingerprint, **said)
+            document = json.loads(payload or "")
+            document["reasons"] = tuple(Reason(**each) for each in document["reasons"])
+            return cls(number, fingerprint, **document)
         except (ValueError, KeyError, TypeError) as error:
             raise _unreadable(f"version {key}", error, key=key) from error
 

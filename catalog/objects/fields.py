@@ -72,8 +72,8 @@ class BodyField:
             "fields": None if self.fields is None else documents(self.fields),
             "comment": self.comment or None,
         }
-        said = {name: value for name, value in given.items() if value is not None}
-        return {"type": self.type.value, **said}
+        given = {name: value for name, value in given.items() if value is not None}
+        return {"type": self.type.value, **given}
 
 
 def documents(fields: Mapping[str, BodyField]) -> dict[str, Any]:
@@ -192,7 +192,7 @@ def _field(given: Any, path: str, depth: int) -> BodyField:
     type = FieldType(given["type"])
     for name in sorted(given.keys() & _OF_TYPES.keys()):
         if type not in _OF_TYPES[name]:
-            raise _invalid(child(path, name), f"says nothing of a field of type {type.value}")
+            raise _invalid(child(path, name), f"has no meaning for a field of type {type.value}")
     if type is FieldType.ONE_OF and not given.get("words"):
         raise _invalid(child(path, "words"), "must be a list of one text or more")
     field = BodyField(

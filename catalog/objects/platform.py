@@ -111,7 +111,7 @@ PLATFORM: tuple[ObjectType, ...] = (
     ),
     ObjectType(
         "node_type",
-        comment="Storage types: what nodes of a kind have to be told",
+        comment="Storage types: the configuration that nodes of a kind need",
         fields={
             "schema": declared_fields(
                 default={}, comment="Declarations of the fields of a node's config, as JSON"
@@ -126,7 +126,9 @@ PLATFORM: tuple[ObjectType, ...] = (
             "host": text(required=True, comment="Its name or address in the network"),
             "port": whole(1, 65535, required=True, comment="Its port"),
             "node_type": text(required=True, comment="Name of its storage type"),
-            "config": anything(default={}, comment="What its storage type asks for, as JSON"),
+            "config": anything(
+                default={}, comment="The configuration that its storage type declares, as JSON"
+            ),
             "labels": list_of(text(), default=[], comment="What it offers to shards"),
         },
         references={"node_type": "node_type"},
@@ -136,7 +138,7 @@ PLATFORM: tuple[ObjectType, ...] = (
     ObjectType(
         TABLE,
         parent="database",
-        comment="Tables of databases; the object's own datasource is the one that they stand for",
+        comment="Tables of databases; the object's own datasource is the one that they represent",
         fields={
             "schema": text(comment="Name of its schema"),
             "schema_version": whole(1, comment="Version of that schema; null is the newest"),
@@ -167,9 +169,11 @@ PLATFORM: tuple[ObjectType, ...] = (
         owners=("database", "datasource"),
         comment="How long data is kept, for a database or a datasource",
         fields={
-            "max_age_days": number(0, comment="Segments are kept so many days; null is for ever"),
-            "max_segments": whole(1, comment="So many segments are kept; null is all"),
-            "keep_at_least": whole(0, comment="So many of the newest stay, however old they are"),
+            "max_age_days": number(
+                0, comment="For how many days segments are kept; null is for ever"
+            ),
+            "max_segments": whole(1, comment="How many segments are kept; null is all"),
+            "keep_at_least": whole(0, comment="How many of the newest are kept whatever their age"),
             "action": one_of(
                 "drop", "archive", required=True, comment="drop or archive: what becomes of others"
             ),

@@ -157,7 +157,7 @@ class ObjectType:
         """The fields of its bodies, including `state` if there are states."""
         if self.states is None:
             return self.fields
-        comment = "Where it is in its life"
+        comment = "Its state in the life cycle"
         return {**self.fields, STATE: one_of(*self.states.words, required=True, comment=comment)}
 
     @property

@@ -151,7 +151,7 @@ def test_defaults_fill_what_is_not_given_also_inside_of_records() -> None:
             {"a": {"type": "text", "min": 1}},
             "fields.a.min is not declared; its fields are: comment",
         ),
-        ({"a": {"type": "text", "low": 1}}, "fields.a.low says nothing of a field of type text"),
+        ({"a": {"type": "text", "low": 1}}, "fields.a.low has no meaning for a field of type text"),
         ({"a": {"type": "text", "required": 1}}, "fields.a.required must be true or false"),
         ({"a": {"type": "text", "default": 1}}, "fields.a.default must be a text"),
         ({"a": {"type": "text", "comment": 1}}, "fields.a.comment must be a text"),
