@@ -33,7 +33,7 @@ from catalog.objects.changes import (
 from catalog.objects.declarations import DECLARATION, PARENT, Moves, Types
 from catalog.objects.model import Object, ObjectNode, canonical, check_key
 from catalog.objects.platform import changed_limits
-from catalog.objects.rules import NAMES, Violation, broken_rules, check_rules, missing, refuse
+from catalog.objects.rules import NAMES, BrokenRule, broken_rules, check_rules, missing, refuse
 from catalog.objects.types import TYPE, ObjectType, types_of
 
 # --- verbs ----------------------------------------------------------------------------------------
@@ -202,25 +202,25 @@ def _changed(
     return nodes
 
 
-def _unreadable(types: Types, changes: Changes) -> list[Violation]:
+def _unreadable(types: Types, changes: Changes) -> list[BrokenRule]:
     """Puts of objects whose declaration cannot be read, so that they cannot be checked."""
     return [
-        Violation(DECLARATION, key, f"is of a type that cannot be read: {reason.rstrip('.')}")
+        BrokenRule(DECLARATION, key, f"is of a type that cannot be read: {reason.rstrip('.')}")
         for key, put in sorted(changes.puts.items())
         if (reason := types.broken.get(f"{TYPE}/{put.type}")) is not None
     ]
 
 
-def _missing_targets(types: Types, state: Nodes, changes: Changes) -> list[Violation]:
+def _missing_targets(types: Types, state: Nodes, changes: Changes) -> list[BrokenRule]:
     there = (state.keys() - changes.removes) | changes.puts.keys()
     found = []
     for key, put in sorted(changes.puts.items()):
         shape = types.shape_problem(key)
         if shape is not None:
-            found.append(Violation(PARENT, key, f"has a key that must be {shape}"))
+            found.append(BrokenRule(PARENT, key, f"has a key that must be {shape}"))
             continue
         found += [
-            Violation(rule, key, missing(rule, target))
+            BrokenRule(rule, key, missing(rule, target))
             for target, rule in types.targets(key, put.body).items()
             if target not in there
         ]
@@ -243,7 +243,7 @@ def check_part(state: Nodes, changes: Changes, together: Changes) -> None:
     if not types:
         return
     found = [
-        Violation(problem.rule, key, f"has {problem.path}, which {problem.text}")
+        BrokenRule(problem.rule, key, f"has {problem.path}, which {problem.text}")
         for key, put in changes.puts.items()
         for problem in types.problems(put, partial=True)
     ]
@@ -270,7 +270,7 @@ def _renamed(state: Nodes, key: str, name: str) -> tuple[dict[str, ObjectNode], 
     moves = {old: now for old in state if (now := place.of(old)) != old}
     refuse(
         [
-            Violation(NAMES, now, f"is there already, so {old} cannot have its name")
+            BrokenRule(NAMES, now, f"is there already, so {old} cannot have its name")
             for old, now in sorted(moves.items())
             if now in state
         ]

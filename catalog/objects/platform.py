@@ -19,7 +19,7 @@ from catalog.objects.fields import (
     whole,
 )
 from catalog.objects.model import Keyed, Object, ObjectNode
-from catalog.objects.rules import Violation
+from catalog.objects.rules import BrokenRule
 from catalog.objects.types import (
     TYPE,
     ObjectType,
@@ -251,7 +251,7 @@ def _schema_name(found: Keyed | None) -> SchemaName | None:
 
 def missing_schemas(
     wanted: Mapping[str, SchemaName], known: Mapping[str, Collection[int]]
-) -> list[Violation]:
+) -> list[BrokenRule]:
     """Tables whose schemas do not exist; `known` has the versions of the names that do."""
     found = []
     for key, (name, version) in sorted(wanted.items()):
@@ -262,5 +262,5 @@ def missing_schemas(
             what = f"refers to version {version} of the schema {name!r:.80}, which has {last}"
         else:
             continue
-        found.append(Violation(REFERENCE, key, f"{what}; register it before"))
+        found.append(BrokenRule(REFERENCE, key, f"{what}; register it before"))
     return found

@@ -27,7 +27,7 @@ _SHOWN = 5
 
 
 @dataclass(frozen=True)
-class Violation:
+class BrokenRule:
     """A rule that does not hold: its name, an object that breaks it, and what is wrong.
 
     Where several objects break it together, `among` identifies the group and `excess` says by how
@@ -44,7 +44,7 @@ class Violation:
         return f"{self.key} {self.text} (rule {self.rule})"
 
 
-def newly_broken(before: Iterable[Violation], after: Iterable[Violation]) -> list[Violation]:
+def newly_broken(before: Iterable[BrokenRule], after: Iterable[BrokenRule]) -> list[BrokenRule]:
     """The violations after that were not there before, or that have a larger excess."""
     found = list(after)
     if not found:
@@ -55,8 +55,8 @@ def newly_broken(before: Iterable[Violation], after: Iterable[Violation]) -> lis
     return [each for each in found if each.excess > known.get(_place(each), 0)]
 
 
-def _place(violation: Violation) -> tuple[str, str]:
-    return violation.rule, violation.among or str(violation)
+def _place(broken: BrokenRule) -> tuple[str, str]:
+    return broken.rule, broken.among or str(broken)
 
 
 def check_rules(before: Mapping[str, ObjectNode], after: Mapping[str, ObjectNode]) -> None:
@@ -73,7 +73,7 @@ def check_rules(before: Mapping[str, ObjectNode], after: Mapping[str, ObjectNode
     refuse([*found, *broken_steps(types, before, after)])
 
 
-def refuse(found: list[Violation]) -> None:
+def refuse(found: list[BrokenRule]) -> None:
     """Raises `RuleViolation`, which names the broken rules, if there are any."""
     if not found:
         return
@@ -119,18 +119,18 @@ class ObjectIndex:
         return self.bodies.get(self.types.parent_of(key) or "", {})
 
 
-def broken_rules(types: Types, nodes: Mapping[str, ObjectNode]) -> Iterator[Violation]:
+def broken_rules(types: Types, nodes: Mapping[str, ObjectNode]) -> Iterator[BrokenRule]:
     """Every rule that does not hold among all objects."""
     objects = ObjectIndex(types, nodes)
     for key, reason in sorted(types.broken.items()):
-        yield Violation(DECLARATION, key, f"cannot be read: {reason.rstrip('.')}")
+        yield BrokenRule(DECLARATION, key, f"cannot be read: {reason.rstrip('.')}")
     for key, wrong in types.inconsistencies():
-        yield Violation(DECLARATION, key, wrong)
+        yield BrokenRule(DECLARATION, key, wrong)
     for declared in types:
         keys = objects.of_type(declared.name)
         for key in keys:
             for problem in types.problems(nodes[key]):
-                yield Violation(problem.rule, key, f"has {problem.path}, which {problem.text}")
+                yield BrokenRule(problem.rule, key, f"has {problem.path}, which {problem.text}")
             yield from _targets(objects, key)
         yield from _names(keys)
         for rule in declared.rules:
@@ -139,7 +139,7 @@ def broken_rules(types: Types, nodes: Mapping[str, ObjectNode]) -> Iterator[Viol
 
 def broken_steps(
     types: Types, before: Mapping[str, ObjectNode], after: Mapping[str, ObjectNode]
-) -> Iterator[Violation]:
+) -> Iterator[BrokenRule]:
     """Objects with a forbidden transition of state, or created in a state that is not initial.
 
     Objects are matched by id: a key that was removed and created again is a new object.
@@ -154,11 +154,11 @@ def broken_steps(
         was = None if known is None else known.body.get(STATE)
         if known is None and now not in declared.states.initial:
             first = ", ".join(declared.states.initial)
-            yield Violation(STATES, key, f"begins in state {now}; it must begin in {first}")
+            yield BrokenRule(STATES, key, f"begins in state {now}; it must begin in {first}")
         # One without a state was put before its type was declared.
         elif isinstance(was, str) and now != was and now not in declared.states.next.get(was, ()):
             following = ", ".join(declared.states.next.get(was, ())) or "nothing"
-            yield Violation(
+            yield BrokenRule(
                 STATES, key, f"goes from state {was} to {now}; {was} leads to {following}"
             )
 
@@ -166,12 +166,12 @@ def broken_steps(
 # --- rules of all declared types -----------------------------------------------------------------
 
 
-def _targets(objects: ObjectIndex, key: str) -> Iterator[Violation]:
+def _targets(objects: ObjectIndex, key: str) -> Iterator[BrokenRule]:
     for target, rule in objects.types.targets(key, objects.bodies[key]).items():
         if target not in objects.nodes:
-            yield Violation(rule, key, missing(rule, target))
+            yield BrokenRule(rule, key, missing(rule, target))
         elif target not in objects.nodes[key].links:
-            yield Violation(rule, key, f"has no link to {target}, which its type demands")
+            yield BrokenRule(rule, key, f"has no link to {target}, which its type demands")
 
 
 def missing(rule: str, target: str) -> str:
@@ -180,11 +180,11 @@ def missing(rule: str, target: str) -> str:
     return f"{how} {target}, which is not there; put it together with it or before"
 
 
-def _names(keys: list[str]) -> Iterator[Violation]:
+def _names(keys: list[str]) -> Iterator[BrokenRule]:
     for folded, first, others in _alike({key: key.casefold() for key in keys}):
         for key in others:
             text = f"has a name that differs from {first} in case only"
-            yield Violation(NAMES, key, text, folded, len(others))
+            yield BrokenRule(NAMES, key, text, folded, len(others))
 
 
 def _alike(values: Mapping[str, str]) -> Iterator[tuple[str, str, list[str]]]:
@@ -203,13 +203,13 @@ def _family(key: str) -> str:
     return f"{key.rpartition('/')[0]}/"
 
 
-def _unique(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> Iterator[Violation]:
+def _unique(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> Iterator[BrokenRule]:
     yield from _repeated(objects, objects.of_type(declared.name), rule, declared.name)
 
 
 def _distinct_siblings(
     objects: ObjectIndex, declared: ObjectType, rule: Rule
-) -> Iterator[Violation]:
+) -> Iterator[BrokenRule]:
     for family in objects.families(declared.name):
         for each in _repeated(objects, family, rule, _family(family[0])):
             yield replace(each, text=f"{each.text} below the same parent")
@@ -217,17 +217,19 @@ def _distinct_siblings(
 
 def _repeated(
     objects: ObjectIndex, keys: list[str], rule: Rule, within: str
-) -> Iterator[Violation]:
+) -> Iterator[BrokenRule]:
     given = {key: [objects.bodies[key].get(name) for name in rule.parameters] for key in keys}
     texts = {key: canonical(values) for key, values in given.items() if None not in values}
     names = " and ".join(rule.parameters)
     for value, first, others in _alike(texts):
         among = f"{within} {names} {value}"
         for key in others:
-            yield Violation(rule.kind, key, f"has the same {names} as {first}", among, len(others))
+            yield BrokenRule(rule.kind, key, f"has the same {names} as {first}", among, len(others))
 
 
-def _one_of_siblings(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> Iterator[Violation]:
+def _one_of_siblings(
+    objects: ObjectIndex, declared: ObjectType, rule: Rule
+) -> Iterator[BrokenRule]:
     name, value = rule.parameters
     # As texts: in Python 1 equals true.
     wanted = canonical(value)
@@ -236,7 +238,7 @@ def _one_of_siblings(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> 
         if len(having) != 1:
             # None and too many are different violations.
             among = f"{_family(family[0])} {name} {wanted} {'many' if having else 'none'}"
-            yield Violation(
+            yield BrokenRule(
                 rule.kind,
                 having[1] if having else family[0],
                 f"is one of {len(family)} below one parent, of which {len(having)} have {name} "
@@ -246,7 +248,7 @@ def _one_of_siblings(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> 
             )
 
 
-def _ranges(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> Iterator[Violation]:
+def _ranges(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> Iterator[BrokenRule]:
     for family in objects.families(declared.name):
         bounds = {
             key: [objects.bodies[key].get(name) for name in rule.parameters] for key in family
@@ -258,7 +260,7 @@ def _ranges(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> Iterator[
             wrong = [*_steps(family, bounds)]
             excess = len(wrong)
         for key, text in wrong:
-            yield Violation(rule.kind, key, text, among, excess)
+            yield BrokenRule(rule.kind, key, text, among, excess)
 
 
 def _no_ranges(keys: list[str], bounds: Mapping[str, list[Any]]) -> Iterator[tuple[str, str]]:
@@ -286,17 +288,17 @@ def _steps(keys: list[str], bounds: Mapping[str, list[Any]]) -> Iterator[tuple[s
             yield after, f"has a range that leaves a gap: it goes {how}"
 
 
-def _at_most(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> Iterator[Violation]:
+def _at_most(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> Iterator[BrokenRule]:
     for family in objects.families(declared.name):
         most = objects.above(family[0]).get(rule.parameters[0])
         if isinstance(most, int) and len(family) > most:
             parent = objects.types.parent_of(family[0])
             text = f"is one of {len(family)}, and {rule.parameters[0]} of {parent} is {most}"
             among = f"{_family(family[0])} {rule.parameters[0]}"
-            yield Violation(rule.kind, family[-1], text, among, len(family) - most)
+            yield BrokenRule(rule.kind, family[-1], text, among, len(family) - most)
 
 
-def _meets(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> Iterator[Violation]:
+def _meets(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> Iterator[BrokenRule]:
     required, reference, offered = rule.parameters
     for key in objects.of_type(declared.name):
         has = _listed(objects.referred(declared, key, reference).get(offered))
@@ -304,7 +306,7 @@ def _meets(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> Iterator[V
             if each not in has:
                 parent = objects.types.parent_of(key)
                 text = f"refers by {reference} to what has no {each!r:.80} in {offered}, which "
-                yield Violation(rule.kind, key, f"{text}{required} of {parent} demands")
+                yield BrokenRule(rule.kind, key, f"{text}{required} of {parent} demands")
 
 
 def _listed(value: Any) -> list[Any]:
@@ -312,7 +314,7 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _conforms(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> Iterator[Violation]:
+def _conforms(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> Iterator[BrokenRule]:
     name, reference, schema = rule.parameters
     known: dict[str, Mapping[str, BodyField] | None] = {}
     for key in objects.of_type(declared.name):
@@ -325,11 +327,11 @@ def _conforms(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> Iterato
         value = objects.bodies[key].get(name)
         path = f"body.{name}"
         if value is not None and not isinstance(value, dict):
-            yield Violation(rule.kind, key, f"has {path}, which must be a JSON object")
+            yield BrokenRule(rule.kind, key, f"has {path}, which must be a JSON object")
             continue
         for problem in problems(fields, value or {}, path):
             kind = problem.rule if problem.rule == "secret" else rule.kind
-            yield Violation(kind, key, f"has {problem.path}, which {problem.text}")
+            yield BrokenRule(kind, key, f"has {problem.path}, which {problem.text}")
 
 
 def _declared(document: Any) -> Mapping[str, BodyField] | None:
@@ -339,24 +341,24 @@ def _declared(document: Any) -> Mapping[str, BodyField] | None:
         return None
 
 
-def _requires(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> Iterator[Violation]:
+def _requires(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> Iterator[BrokenRule]:
     name, other = rule.parameters
     for key in objects.of_type(declared.name):
         body = objects.bodies[key]
         if body.get(name) is not None and body.get(other) is None:
-            yield Violation(rule.kind, key, f"has {name} and no {other}; give {other} too")
+            yield BrokenRule(rule.kind, key, f"has {name} and no {other}; give {other} too")
 
 
-def _retention(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> Iterator[Violation]:
+def _retention(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> Iterator[BrokenRule]:
     for key in objects.of_type(declared.name):
         try:
             rule_of(key, objects.bodies[key])
         except InvalidObject as error:
             text = error.message.removeprefix(f"The retention rule {key} ").removesuffix(".")
-            yield Violation(rule.kind, key, text)
+            yield BrokenRule(rule.kind, key, text)
 
 
-_KINDS: dict[str, Callable[[ObjectIndex, ObjectType, Rule], Iterator[Violation]]] = {
+_KINDS: dict[str, Callable[[ObjectIndex, ObjectType, Rule], Iterator[BrokenRule]]] = {
     "unique": _unique,
     "one_of_siblings": _one_of_siblings,
     "distinct_siblings": _distinct_siblings,

@@ -17,7 +17,7 @@ from catalog.names.store import known_versions
 from catalog.objects.declarations import Types
 from catalog.objects.model import ObjectNode
 from catalog.objects.platform import limits_of, missing_schemas, named_schemas
-from catalog.objects.rules import Violation, broken_rules, newly_broken
+from catalog.objects.rules import BrokenRule, broken_rules, newly_broken
 from catalog.objects.types import TYPE
 from catalog.verify.changes import Row, Step
 from catalog.verify.report import Findings, Problem
@@ -47,7 +47,7 @@ def check_rules(found: Findings, pinned: str) -> None:
     found.note(_wrong_limits(found.session, pinned, limits_of(nodes)))
 
 
-def _problem(broken: Violation, **where: int) -> Problem:
+def _problem(broken: BrokenRule, **where: int) -> Problem:
     what = f"the rule {broken.rule} does not hold"
     return Problem("rules", what, {**where, "key": broken.key, "why": broken.text})
 
@@ -105,7 +105,7 @@ class Rules:
         self._nodes: dict[str, ObjectNode] = {}
         self._versions: dict[str, set[int]] = {}
         self._types = Types()
-        self._broken: list[Violation] = []
+        self._broken: list[BrokenRule] = []
 
     def start(self, step: Step) -> None:
         """Takes what is there at first, and what is broken there: other checks tell of it."""
@@ -138,7 +138,7 @@ class Rules:
             return True
         return any(self._types.get(name) is not None for name in touched)
 
-    def _judged(self) -> list[Violation]:
+    def _judged(self) -> list[BrokenRule]:
         if not self._types:
             return []
         wanted = named_schemas(self._types, self._nodes, {})
