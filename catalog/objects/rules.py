@@ -44,6 +44,9 @@ class BrokenRule:
         return f"{self.key} {self.text} (rule {self.rule})"
 
 
+BrokenRules = Iterator[BrokenRule]
+
+
 def newly_broken(before: Iterable[BrokenRule], after: Iterable[BrokenRule]) -> list[BrokenRule]:
     """The violations after that were not there before, or that have a larger excess."""
     found = list(after)
@@ -119,7 +122,7 @@ class ObjectIndex:
         return self.bodies.get(self.types.parent_of(key) or "", {})
 
 
-def broken_rules(types: Types, nodes: Mapping[str, ObjectNode]) -> Iterator[BrokenRule]:
+def broken_rules(types: Types, nodes: Mapping[str, ObjectNode]) -> BrokenRules:
     """Every rule that does not hold among all objects."""
     objects = ObjectIndex(types, nodes)
     for key, reason in sorted(types.broken.items()):
@@ -139,7 +142,7 @@ def broken_rules(types: Types, nodes: Mapping[str, ObjectNode]) -> Iterator[Brok
 
 def broken_steps(
     types: Types, before: Mapping[str, ObjectNode], after: Mapping[str, ObjectNode]
-) -> Iterator[BrokenRule]:
+) -> BrokenRules:
     """Objects with a forbidden transition of state, or created in a state that is not initial.
 
     Objects are matched by id: a key that was removed and created again is a new object.
@@ -166,7 +169,7 @@ def broken_steps(
 # --- rules of all declared types -----------------------------------------------------------------
 
 
-def _targets(objects: ObjectIndex, key: str) -> Iterator[BrokenRule]:
+def _targets(objects: ObjectIndex, key: str) -> BrokenRules:
     for target, rule in objects.types.targets(key, objects.bodies[key]).items():
         if target not in objects.nodes:
             yield BrokenRule(rule, key, missing(rule, target))
@@ -180,7 +183,7 @@ def missing(rule: str, target: str) -> str:
     return f"{how} {target}, which is not there; put it together with it or before"
 
 
-def _names(keys: list[str]) -> Iterator[BrokenRule]:
+def _names(keys: list[str]) -> BrokenRules:
     for folded, first, others in _alike({key: key.casefold() for key in keys}):
         for key in others:
             text = f"has a name that differs from {first} in case only"
@@ -203,21 +206,17 @@ def _family(key: str) -> str:
     return f"{key.rpartition('/')[0]}/"
 
 
-def _unique(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> Iterator[BrokenRule]:
+def _unique(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> BrokenRules:
     yield from _repeated(objects, objects.of_type(declared.name), rule, declared.name)
 
 
-def _distinct_siblings(
-    objects: ObjectIndex, declared: ObjectType, rule: Rule
-) -> Iterator[BrokenRule]:
+def _distinct_siblings(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> BrokenRules:
     for family in objects.families(declared.name):
         for each in _repeated(objects, family, rule, _family(family[0])):
             yield replace(each, text=f"{each.text} below the same parent")
 
 
-def _repeated(
-    objects: ObjectIndex, keys: list[str], rule: Rule, within: str
-) -> Iterator[BrokenRule]:
+def _repeated(objects: ObjectIndex, keys: list[str], rule: Rule, within: str) -> BrokenRules:
     given = {key: [objects.bodies[key].get(name) for name in rule.parameters] for key in keys}
     texts = {key: canonical(values) for key, values in given.items() if None not in values}
     names = " and ".join(rule.parameters)
@@ -227,9 +226,7 @@ def _repeated(
             yield BrokenRule(rule.kind, key, f"has the same {names} as {first}", among, len(others))
 
 
-def _one_of_siblings(
-    objects: ObjectIndex, declared: ObjectType, rule: Rule
-) -> Iterator[BrokenRule]:
+def _one_of_siblings(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> BrokenRules:
     name, value = rule.parameters
     # As texts: in Python 1 equals true.
     wanted = canonical(value)
@@ -248,7 +245,7 @@ def _one_of_siblings(
             )
 
 
-def _ranges(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> Iterator[BrokenRule]:
+def _ranges(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> BrokenRules:
     for family in objects.families(declared.name):
         bounds = {
             key: [objects.bodies[key].get(name) for name in rule.parameters] for key in family
@@ -288,7 +285,7 @@ def _steps(keys: list[str], bounds: Mapping[str, list[Any]]) -> Iterator[tuple[s
             yield after, f"has a range that leaves a gap: it goes {how}"
 
 
-def _at_most(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> Iterator[BrokenRule]:
+def _at_most(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> BrokenRules:
     for family in objects.families(declared.name):
         most = objects.above(family[0]).get(rule.parameters[0])
         if isinstance(most, int) and len(family) > most:
@@ -298,7 +295,7 @@ def _at_most(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> Iterator
             yield BrokenRule(rule.kind, family[-1], text, among, len(family) - most)
 
 
-def _meets(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> Iterator[BrokenRule]:
+def _meets(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> BrokenRules:
     required, reference, offered = rule.parameters
     for key in objects.of_type(declared.name):
         has = _listed(objects.referred(declared, key, reference).get(offered))
@@ -314,7 +311,7 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _conforms(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> Iterator[BrokenRule]:
+def _conforms(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> BrokenRules:
     name, reference, schema = rule.parameters
     known: dict[str, Mapping[str, BodyField] | None] = {}
     for key in objects.of_type(declared.name):
@@ -341,7 +338,7 @@ def _declared(document: Any) -> Mapping[str, BodyField] | None:
         return None
 
 
-def _requires(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> Iterator[BrokenRule]:
+def _requires(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> BrokenRules:
     name, other = rule.parameters
     for key in objects.of_type(declared.name):
         body = objects.bodies[key]
@@ -349,7 +346,7 @@ def _requires(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> Iterato
             yield BrokenRule(rule.kind, key, f"has {name} and no {other}; give {other} too")
 
 
-def _retention(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> Iterator[BrokenRule]:
+def _retention(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> BrokenRules:
     for key in objects.of_type(declared.name):
         try:
             rule_of(key, objects.bodies[key])
@@ -358,7 +355,7 @@ def _retention(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> Iterat
             yield BrokenRule(rule.kind, key, text)
 
 
-_KINDS: dict[str, Callable[[ObjectIndex, ObjectType, Rule], Iterator[BrokenRule]]] = {
+_KINDS: dict[str, Callable[[ObjectIndex, ObjectType, Rule], BrokenRules]] = {
     "unique": _unique,
     "one_of_siblings": _one_of_siblings,
     "distinct_siblings": _distinct_siblings,
