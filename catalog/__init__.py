@@ -5,12 +5,12 @@ from catalog.backfill.report import BackfillReport, Quarantined
 from catalog.backups.backup import BackupReport
 from catalog.backups.restore import RestoreReport
 from catalog.backups.rollback import RollbackReport
-from catalog.cache.broadcast import Handle
+from catalog.cache.answers import Handle
 from catalog.cache.cache import Cache, Poll, Stopped
 from catalog.cache.live import LiveCache
 from catalog.cache.metrics import CacheMetrics
-from catalog.cache.places import PlaceName
-from catalog.catalog import Catalog, UpgradeReport
+from catalog.cache.overlay import PlaceName
+from catalog.catalog import Catalog
 from catalog.config import Settings
 from catalog.contracts.keeper import ContractResult
 from catalog.contracts.model import Contract
@@ -22,13 +22,13 @@ from catalog.evolution.diff import diff
 from catalog.files.opening import Files
 from catalog.files.publish import FileProblem, FilesReport
 from catalog.maintenance.cleanup import CleanupReport
-from catalog.maintenance.maintain import MaintainReport
-from catalog.model import Breach, DropResult, Offence, PublishResult, Segment
+from catalog.maintenance.compaction import MaintainReport
+from catalog.model import Breach, DropResult, Offence, PublishResult, Segment, UpgradeReport
 from catalog.names.model import NamedSchema, Registered, StillWorks
 from catalog.objects.model import Object, StoredObject
 from catalog.objects.types import ObjectType, States
 from catalog.progress import Step
-from catalog.realtime.stream import StreamAnnouncer
+from catalog.realtime.announcer import StreamAnnouncer
 from catalog.retention.report import (
     RefusedRule,
     Retained,
@@ -36,8 +36,8 @@ from catalog.retention.report import (
     RetentionReport,
 )
 from catalog.schema import Schema
-from catalog.settings.keeper import SettingResult
-from catalog.settings.resolving import Setting
+from catalog.settings.model import Setting
+from catalog.settings.store import SettingResult
 from catalog.sql.stats import Stats
 from catalog.tasks.kind import TaskKind, TaskStep, TaskWork
 from catalog.tasks.model import Task

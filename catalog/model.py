@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
 from catalog.errors import InvalidInput, InvalidSegment
 from catalog.schema import Schema
@@ -298,6 +298,19 @@ class Caller:
         return {"actor": self.actor, "reason": self.reason, **known, **self.figures}
 
 
+class Reported(Protocol):
+    """What a verb did: a report or a result, from which shell, JSON, tasks, runs and metrics
+    derive what they show."""
+
+    def facts(self) -> dict[str, Any]:
+        """Single values by name, in order: what the shell answers, as text and as JSON."""
+        ...
+
+    def figures(self) -> dict[str, float]:
+        """Counts by name: what the record of a run or of a task's step and the metrics have."""
+        ...
+
+
 @dataclass(frozen=True)
 class Breach:
     """One way in which a segment breaks a contract.
@@ -381,6 +394,25 @@ class PublishResult:
     retries: int = 0
     warnings: tuple[Offence, ...] = ()
 
+    def facts(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            "commit_id": self.commit_id or None,
+            **self._counts(),
+            "schemas": len(self.fingerprints),
+            "retries": self.retries,
+        }
+
+    def figures(self) -> dict[str, float]:
+        return {**self._counts(), "conflicts_retried": self.retries}
+
+    def _counts(self) -> dict[str, int]:
+        return {
+            "inserted": self.inserted,
+            "existing": self.existing,
+            "replaced": self.replaced,
+        }
+
 
 @dataclass(frozen=True)
 class DropResult:
@@ -392,3 +424,37 @@ class DropResult:
     absent: int = 0
     dry_run: bool = False
     retries: int = 0
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            "commit_id": self.commit_id or None,
+            "dropped": self.dropped,
+            "absent": self.absent,
+            "dry_run": self.dry_run,
+            "retries": self.retries,
+        }
+
+    def figures(self) -> dict[str, float]:
+        return {"dropped": self.dropped, "conflicts_retried": self.retries}
+
+
+@dataclass(frozen=True)
+class UpgradeReport:
+    """What an upgrade of the layout did, or would do."""
+
+    before: int
+    after: int
+    statements: tuple[str, ...]
+    dry_run: bool = False
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "before": self.before,
+            "after": self.after,
+            "statements": list(self.statements),
+            "dry_run": self.dry_run,
+        }
+
+    def figures(self) -> dict[str, float]:
+        return {"statements": len(self.statements)}

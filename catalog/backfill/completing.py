@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import functions as F
 
 from catalog.backfill.waiting import Completion
 from catalog.commit.claims import claims_on
-from catalog.commit.committer import collision
-from catalog.commit.rows import MISSING_DIGEST_SQL, datasource_table, entry_table
+from catalog.commit.committer import commit_until_settled
 from catalog.contracts.enforcement import Inspection, KnownTerms, refused_only, violation, warned
 from catalog.delta.statements import Claims, Statement, complete_segments
 from catalog.delta.writer import Executed, RefusedByCheck, Writer
 from catalog.environment import Deadline, Environment
-from catalog.model import Caller, Kind, State
-from catalog.segments.batch import GroupPlan, batch_of, plan_group
-from catalog.segments.group import BULK
-from catalog.segments.known import written_segments
+from catalog.model import Caller, Kind, Offence, State
+from catalog.segments.batch import batch_of, plan_group
+from catalog.segments.group import source_of, written_segments
 
 VERB = "backfill"
 
@@ -50,110 +46,113 @@ class Completer:
     def __init__(
         self, writer: Writer, buckets: int, terms: KnownTerms, environment: Environment
     ) -> None:
-        self._writer = writer
-        self._buckets = buckets
-        self._terms = terms
-        self._environment = environment
+        self.writer = writer
+        self.buckets = buckets
+        self.terms = terms
+        self.environment = environment
 
     def complete(
         self, completions: Sequence[Completion], caller: Caller, deadline: Deadline
     ) -> Completed:
-        """Stores what was found, for segments that are still as they were seen.
+        """Stores what was found, for segments that are still as they were read.
 
         Raises:
             ContractViolation: Some of it breaks a contract; nothing was written.
         """
-        claims = Claims()
-        held: set[str] = set()
-        inspection = Inspection(self._terms)
-        while completions:
-            batch = batch_of((each.segment for each in completions), caller)
-            plan = plan_group([batch], {})
-            # One with trouble says nothing new of its segment.
-            found = [each.segment for each in completions if each.trouble is None]
-            (offences,) = inspection.offences([found], plan.datasources)
-            if refused := refused_only(offences):
-                raise violation(refused)
-            terms = inspection.digests(plan.datasources)
-            commit_id = self._environment.new_id()
-            make = partial(self._statement, plan, completions, caller, claims, terms, commit_id)
-            try:
-                executed = self._writer.commit(
-                    make, commit_id, VERB, partial(_only, batch.caller), deadline
-                )
-            except RefusedByCheck as refusal:
-                if refusal.kind == Kind.DATASOURCE:
-                    deadline.check("contracts of the same datasources")
-                    inspection.learn(plan.datasources)
-                    continue
-                if refusal.kind != Kind.STAGED:
-                    raise collision(refusal.key) from refusal
-                deadline.check("operations on the same segments")
-                standing = claims_on(self._writer.store, plan.segments, (), self._buckets)
-                claims = standing.ignoring(claims)
-                # What an operation is about to change is left to it; a later backfill looks again.
-                held |= {claim.key for claim in standing.exclusive} & plan.segments.keys()
-                completions = [each for each in completions if each.segment.id not in held]
-            else:
-                warned(offences)
-                done = self._outcome(executed, commit_id, batch.segments.keys())
-                return replace(done, claimed=frozenset(held))
-        return Completed(self._writer.store.head().version, frozenset(), claimed=frozenset(held))
+        return _Completing(self, completions, caller, deadline).run()
 
-    def _statement(
+
+class _NothingLeft(Exception):
+    """Every segment is claimed by an operation."""
+
+
+class _Completing:
+    """One commit of completions, without those that operations claim."""
+
+    def __init__(
         self,
-        plan: GroupPlan,
+        completer: Completer,
         completions: Sequence[Completion],
         caller: Caller,
-        claims: Claims,
-        terms: Mapping[str, str],
-        commit_id: str,
-        uncertain: bool,
-    ) -> Statement:
-        store = self._writer.store
-        bulk = len(plan.segments) >= BULK
-        rows = entry_table(
-            list(plan.segments.values()),
-            [caller.actor] * len(plan.segments),
-            plan.schemas,
-            self._buckets,
-            commit_id,
-            self._environment.clock(),
-            digests=not bulk,
-        )
-        asked = datasource_table(
-            plan.datasources,
-            self._buckets,
-            commit_id,
-            self._environment.clock(),
-            caller.actor,
-            terms,
-        )
-        both = _with_troubles(pa.concat_tables([rows, asked]), completions)
-        source = store.session.createDataFrame(both)
-        if bulk:
-            source = source.withColumn("digest", F.expr(MISSING_DIGEST_SQL))
-        sql = complete_segments(
-            store.relation, plan.partitions(self._buckets), plan.bounds(), claims
-        )
-        return Statement(VERB, sql, source, bulk=bulk)
+        deadline: Deadline,
+    ) -> None:
+        self._writer = completer.writer
+        self._store = completer.writer.store
+        self._buckets = completer.buckets
+        self._environment = completer.environment
+        self._completions = completions
+        self._caller = caller
+        self._deadline = deadline
+        self._commit_id = completer.environment.new_id()
+        self._inspection = Inspection(completer.terms)
+        self._offences: tuple[Offence, ...] = ()
+        self._claims = Claims()
+        self._held: set[str] = set()
+        self._plan = plan_group([], {})
 
-    def _outcome(self, executed: Executed, commit_id: str, keys: Collection[str]) -> Completed:
-        store = self._writer.store
+    def run(self) -> Completed:
+        try:
+            executed = commit_until_settled(
+                *(self._writer, self._commit_id, VERB, self._deadline),
+                plan=self._statement,
+                callers=lambda: [self._caller.counting(segments=len(self._plan.segments))],
+                learn=self._learn,
+            )
+        except _NothingLeft:
+            done = Completed(self._store.head().version, frozenset())
+        else:
+            warned(self._offences)
+            done = self._outcome(executed)
+        return replace(done, claimed=frozenset(self._held))
+
+    def _learn(self, refusal: RefusedByCheck) -> str:
+        with self._deadline.not_counting():
+            if refusal.kind == Kind.DATASOURCE:
+                self._inspection.learn(self._plan.datasources)
+                return "contracts of the same datasources"
+            standing = claims_on(self._store, self._plan.segments, (), self._buckets)
+        self._claims = standing.ignoring(self._claims)
+        # What an operation is about to change is left to it; a later backfill looks again.
+        self._held |= {claim.key for claim in standing.exclusive} & self._plan.segments.keys()
+        self._completions = [e for e in self._completions if e.segment.id not in self._held]
+        return "operations on the same segments"
+
+    def _check_contracts(self) -> None:
+        # One with trouble says nothing new of its segment.
+        found = [each.segment for each in self._completions if each.trouble is None]
+        (self._offences,) = self._inspection.offences([found], self._plan.datasources)
+        if refused := refused_only(self._offences):
+            raise violation(refused)
+
+    def _statement(self, uncertain: bool) -> Statement:
+        if not self._completions:
+            raise _NothingLeft
+        batch = batch_of((each.segment for each in self._completions), self._caller)
+        self._plan = plan = plan_group([batch], {})
+        if not uncertain:
+            self._check_contracts()
+        rows = plan.table(
+            [self._caller.actor],
+            *(self._buckets, self._commit_id, self._environment.clock()),
+            self._inspection.digests(plan.datasources),
+        )
+        source = source_of(self._store, plan, _with_troubles(rows, self._completions))
+        partitions, bounds = plan.partitions(self._buckets), plan.bounds()
+        sql = complete_segments(self._store.relation, partitions, bounds, self._claims)
+        return Statement(VERB, sql, source, bulk=plan.bulk)
+
+    def _outcome(self, executed: Executed) -> Completed:
+        store, keys = self._store, self._plan.segments.keys()
         version = executed.version
         if version is None and executed.retries:
-            # An earlier try may have stored everything, though its answer was lost.
-            version = store.find_commit(commit_id)
+            # An earlier attempt may have stored everything, though its answer was lost.
+            version = store.find_commit(self._commit_id)
         if version is None:
             return Completed(store.head().version, frozenset(), executed.retries)
         if executed.counts.get("num_updated_rows") == len(keys):
             return Completed(version, frozenset(keys), executed.retries)
-        _, stored = written_segments(self._writer, version)
+        _, stored = written_segments(store, version)
         return Completed(version, frozenset(stored), executed.retries)
-
-
-def _only(caller: Caller) -> list[Caller]:
-    return [caller]
 
 
 def _with_troubles(rows: pa.Table, completions: Sequence[Completion]) -> pa.Table:

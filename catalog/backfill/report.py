@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -52,3 +53,33 @@ class BackfillReport:
     def per_second(self) -> float:
         """Segments completed in a second."""
         return self.completed / self.seconds if self.seconds else 0.0
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            "waiting": self.waiting,
+            **self.counts(),
+            "per_second": round(self.per_second, 2),
+            "seconds": round(self.seconds, 2),
+            "dry_run": self.dry_run,
+            "retries": self.retries,
+        }
+
+    def figures(self) -> dict[str, float]:
+        return {
+            **self.counts(),
+            "per_second": self.per_second,
+            "seconds": self.seconds,
+            "conflicts_retried": self.retries,
+        }
+
+    def counts(self) -> dict[str, int]:
+        """What became of the segments."""
+        return {
+            "completed": self.completed,
+            "overtaken": self.overtaken,
+            "claimed": self.claimed,
+            "quarantined": len(self.quarantined),
+            "resting": self.resting,
+            "left": self.left,
+        }

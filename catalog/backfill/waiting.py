@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from catalog.environment import growing_pause
 from catalog.files.footers import Footer
 from catalog.model import Segment, from_micros, micros
 
@@ -133,6 +134,6 @@ def troubled(waiting: Waiting, reason: str, now: datetime) -> Completion:
     before = waiting.trouble
     attempts = 1 if before is None else before.attempts + 1
     since = now if before is None else before.since
-    pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(attempts - 1, 20))
+    pause = growing_pause(attempts, FIRST_PAUSE, LONGEST_PAUSE)
     trouble = Trouble(reason[:_LONGEST_REASON], attempts, since, now + pause)
     return Completion(waiting.segment, waiting, trouble)

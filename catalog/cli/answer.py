@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from catalog.errors import InvalidInput
+from catalog.model import Reported
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -59,6 +60,21 @@ class Answer:
     found: bool = False
     figures: Mapping[str, float] = field(default_factory=dict)
     note: str = ""
+
+
+def answer_of(
+    report: Reported,
+    retries: int | None = None,
+    *,
+    tables: Mapping[str, Table] | None = None,
+    found: bool = False,
+    note: str = "",
+) -> Answer:
+    """A report as an answer; `retries` counts more than the report does, if it is given."""
+    facts, figures = report.facts(), report.figures()
+    if retries is not None:
+        facts["retries"] = figures["conflicts_retried"] = retries
+    return Answer(facts, tables or {}, found, figures, note)
 
 
 def table_of(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Table:

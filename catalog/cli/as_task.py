@@ -13,7 +13,7 @@ from catalog.cli.command import Work
 from catalog.cli.options import duration
 from catalog.tasks.kind import TaskKind
 from catalog.tasks.kinds import TASKS
-from catalog.tasks.model import State, Task
+from catalog.tasks.model import Task, TaskState
 from catalog.tasks.plan import DEFAULT_LEASE
 
 
@@ -45,7 +45,7 @@ def is_task(arguments: Any) -> bool:
 def run_as_task(work: Work, name: str, **arguments: Any) -> Answer:
     """Runs the task of this name; what was not given is left out of its arguments."""
     given = {key: _plain(value) for key, value in arguments.items() if value is not None}
-    task = work.catalog.run_task(
+    task = work.catalog.tasks.run(
         name,
         given,
         lease=work.arguments.lease or DEFAULT_LEASE,
@@ -102,6 +102,6 @@ def shown_task(task: Task, kind: TaskKind | None) -> Answer:
 def _advice(task: Task, now: datetime) -> str:
     if task.expired(now):
         return f"Its owner is gone: strata task resume {task.id} goes on with it."
-    if task.state in (State.QUEUED, State.FAILED, State.CANCELLED):
+    if task.state in (TaskState.QUEUED, TaskState.FAILED, TaskState.CANCELLED):
         return f"strata task resume {task.id} goes on with it now."
     return ""

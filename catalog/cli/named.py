@@ -20,13 +20,13 @@ _NAMED = 5
 def operation_named(catalog: Catalog, text: str) -> Operation:
     """The operation that a text means; a whole id wins over ids that begin with it."""
     try:
-        return catalog.operation(id=text)
+        return catalog.operations.get(text)
     except UnknownOperation:
         pass  # then it is a beginning
-    ids = catalog.operations().select("operation_id")
+    ids = catalog.inspect.operations().select("operation_id")
     begin = ids.where(F.startswith("operation_id", F.lit(text))).orderBy("operation_id")
-    return catalog.operation(
-        id=only(text, [row["operation_id"] for row in begin.limit(_NAMED + 1).collect()])
+    return catalog.operations.get(
+        only(text, [row["operation_id"] for row in begin.limit(_NAMED + 1).collect()])
     )
 
 

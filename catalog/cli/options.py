@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import NoReturn
 
-from catalog.settings.durations import parse_duration
+from catalog.settings.types import parse_duration
 
 LIMIT = 100
 

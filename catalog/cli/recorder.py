@@ -31,7 +31,7 @@ class Recorder:
     def begin(self) -> None:
         """The run is under way."""
         self._run = replace(self._run, version_before=self._catalog.version)
-        self._catalog.record(self._run)
+        self._catalog.audit.record(self._run)
 
     def alive(self, figures: Mapping[str, float]) -> None:
         """The run goes on; recorded at most every ten minutes."""
@@ -58,6 +58,6 @@ class Recorder:
         """What the run did is done: a record that fails is logged, not raised."""
         try:
             self._run = replace(self._run, version_after=self._catalog.version)
-            self._catalog.record(self._run)
+            self._catalog.audit.record(self._run)
         except Exception as failure:
             log.warning("Run %s could not be recorded: %s", self._run.run_id, failure)

@@ -36,7 +36,7 @@ from catalog.cli.showing import showing
 from catalog.config import Settings, user
 from catalog.delta.runs import Run
 from catalog.progress import Progress, Step
-from catalog.settings.known import FILE
+from catalog.settings.model import FILE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -174,10 +174,10 @@ class _Begun:
     def _adopt(self, catalog: Catalog, choices: Choices) -> None:
         """Takes over the settings of the file, if nobody has and this run may write."""
         writes = self._command.access in (Access.WRITE, Access.CREATE) and not self._dry_run
-        if choices.file is None or not writes or catalog.get_setting(FILE) is not None:
+        if choices.file is None or not writes or catalog.settings.get(FILE) is not None:
             return
-        catalog.adopt_settings(choices.fallback, choices.file, reason="the first that wrote")
-        catalog.reload_settings()
+        catalog.settings.adopt(choices.fallback, choices.file, reason="the first that wrote")
+        catalog.settings.reload()
 
     def _close(self) -> None:
         if self._catalog is not None:
@@ -250,4 +250,4 @@ def _settle_epoch(work: Work) -> None:
     """Commands that show the catalog as it was know only versions and times."""
     epoch = getattr(work.arguments, "as_of_epoch", None)
     if epoch is not None:
-        work.arguments.as_of = work.catalog.version_at_epoch(epoch)
+        work.arguments.as_of = work.catalog.operations.version_at_epoch(epoch)

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from catalog.errors import InvalidInput, NotInSnapshot, UnknownName, UnknownSchema
 from catalog.names.model import reference
 from catalog.schema import Schema
-from catalog.schema.prefix import is_prefix
+from catalog.schema.canonical import is_prefix
 
 if TYPE_CHECKING:
     from catalog.catalog import Catalog
@@ -59,7 +59,7 @@ def _of(catalog: Catalog, word: str, text: str, as_of: int | datetime | None) ->
         return Schema.of(text)
     if word == "named":
         name, number = reference(text) or (text, None)
-        return catalog.named_schema(name, number, as_of).schema
+        return catalog.names.get(name, number, as_of).schema
     if word == "segment":
         return _of_segment(catalog, text, as_of)
     schema = catalog.datasource_schema(text, as_of=as_of).schema

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from catalog.cache.cache import Cache
 from catalog.catalog import Catalog
 from catalog.model import Segment
-from catalog.report.collect import collect
+from catalog.report.content import collect
 from catalog.report.page import render
 from catalog.schema import Schema
 
@@ -78,27 +78,27 @@ def tour(spark: SparkSession, home: Path) -> None:
     step("Publish without a schema: segments are there at once, a backfill asks their data")
     for name in ("2024-02/01.parquet", "2024-02/02.parquet"):
         catalog.publish([Segment(f"visits/{name}", location=f"{visits}/{name}")], reason="in haste")
-    print(f"{catalog.segments_without_schema().count()} segments wait for their schemas")
+    print(f"{catalog.inspect.segments_without_schema().count()} segments wait for their schemas")
     filled = catalog.backfill(
         progress=lambda each: print(f"{each.what}: {each.done} of {each.total}"), reason="nightly"
     )
     print(f"{filled.completed} completed, {len(filled.quarantined)} in quarantine")
-    show(catalog.segments_without_schema().select("segment_id", "attempts", "reason"))
+    show(catalog.inspect.segments_without_schema().select("segment_id", "attempts", "reason"))
 
     step("Drop: first a dry run")
     print(catalog.drop(datasource="clicks", dry_run=True))
     dropped = catalog.drop(datasource="clicks", reason="no longer kept")
     print(dropped)
-    show(catalog.orphan_schemas().select("fingerprint", "ddl"))
+    show(catalog.inspect.orphan_schemas().select("fingerprint", "ddl"))
 
     step("Clean up: the schema that nothing uses is retired; after the grace it would be purged")
     report = catalog.cleanup(grace=timedelta(0))
     for change in report.retired:
         print(f"retired {change.fingerprint}: {change.why}")
-    show(catalog.retired_schemas().select("fingerprint", "retired_at", "ddl"))
+    show(catalog.inspect.retired_schemas().select("fingerprint", "retired_at", "ddl"))
 
     step("History: who did what and why")
-    show(catalog.history().select("version", "verb", "actors", "reasons"))
+    show(catalog.audit.history().select("version", "verb", "actors", "reasons"))
 
     step("Time travel: segments as they were before the drop")
     before = catalog.segments(as_of=dropped.version - 1)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from catalog.commit.changes import plain_clash
 from catalog.commit.claims import claimed, claims_on
 from catalog.commit.committer import Committed, Committer, Settled
-from catalog.commit.rowset import RowSet
+from catalog.commit.rows import RowSet
 from catalog.context import Call
 from catalog.contracts.enforcement import offences_of
 from catalog.contracts.model import Contract, Terms
@@ -18,6 +18,7 @@ from catalog.contracts.store import (
     segments_of,
     write_terms,
 )
+from catalog.delta.changes import plain_clash
 from catalog.delta.statements import Statement
 from catalog.model import Offence
 
@@ -49,6 +50,23 @@ class ContractResult:
     def changed(self) -> bool:
         """Whether it is another contract than before."""
         return self.contract != self.before
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            "commit_id": self.commit_id or None,
+            "datasource": self.datasource,
+            "changed": self.changed,
+            "segments_that_break_it": sum(each.segments for each in self.offences),
+            "dry_run": self.dry_run,
+            "retries": self.retries,
+        }
+
+    def figures(self) -> dict[str, float]:
+        return {
+            "segments_that_break_it": sum(each.segments for each in self.offences),
+            "conflicts_retried": self.retries,
+        }
 
 
 class ContractKeeper:

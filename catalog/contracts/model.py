@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from catalog.errors import InvalidInput
-from catalog.evolution.compatibility import Kind, Mode, compatibility
+from catalog.evolution.compatibility import ChangeKind, Mode, compatibility
 from catalog.evolution.merge import Policy
 from catalog.model import Breach, check_positive
 from catalog.schema import Schema
@@ -126,22 +126,22 @@ class Contract:
 # --- schemas --------------------------------------------------------------------------------------
 
 # Differences that a schema may have if the contract's can hold its data.
-_HELD = {Kind.DROPPED_NULLABLE, Kind.NARROWED, Kind.MADE_REQUIRED}
+_HELD = {ChangeKind.DROPPED_NULLABLE, ChangeKind.NARROWED, ChangeKind.MADE_REQUIRED}
 
 _OTHER_TYPE = "is {new}; in the contract it is {old}"
 _MISSING = "is missing; in the contract it is {old}"
 # For each difference the rule that it breaks, and what is wrong.
 _RULES = {
-    Kind.ADDED_NULLABLE: ("unknown", "is not in the contract"),
-    Kind.ADDED_REQUIRED: ("unknown", "is not in the contract"),
-    Kind.DROPPED_NULLABLE: ("missing", _MISSING),
-    Kind.DROPPED_REQUIRED: ("missing", f"{_MISSING} and must not be null"),
-    Kind.WIDENED: ("type", _OTHER_TYPE),
-    Kind.NARROWED: ("type", _OTHER_TYPE),
-    Kind.RETYPED: ("type", _OTHER_TYPE),
-    Kind.MADE_NULLABLE: ("nullable", "may be null; in the contract it must not"),
-    Kind.MADE_REQUIRED: ("nullable", "must not be null; in the contract it may"),
-    Kind.RESPELLED: ("spelling", _OTHER_TYPE),
+    ChangeKind.ADDED_NULLABLE: ("unknown", "is not in the contract"),
+    ChangeKind.ADDED_REQUIRED: ("unknown", "is not in the contract"),
+    ChangeKind.DROPPED_NULLABLE: ("missing", _MISSING),
+    ChangeKind.DROPPED_REQUIRED: ("missing", f"{_MISSING} and must not be null"),
+    ChangeKind.WIDENED: ("type", _OTHER_TYPE),
+    ChangeKind.NARROWED: ("type", _OTHER_TYPE),
+    ChangeKind.RETYPED: ("type", _OTHER_TYPE),
+    ChangeKind.MADE_NULLABLE: ("nullable", "may be null; in the contract it must not"),
+    ChangeKind.MADE_REQUIRED: ("nullable", "must not be null; in the contract it may"),
+    ChangeKind.RESPELLED: ("spelling", _OTHER_TYPE),
 }
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from catalog.commit.changes import Change
-from catalog.commit.rowset import RowSet
+from catalog.commit.rows import RowSet
 from catalog.contracts.model import NO_TERMS, TableLimits, Terms
+from catalog.delta.changes import RowChange
 from catalog.delta.layout import bucket_of
 from catalog.delta.store import Store
 from catalog.model import Kind
@@ -109,7 +109,7 @@ def write_terms(rows: RowSet, before: DatasourceRow, after: Terms) -> None:
         Kind.DATASOURCE,
         before.bucket,
         before.datasource,
-        Change.INSERT if before.commit_id is None else Change.UPDATE,
+        RowChange.INSERT if before.commit_id is None else RowChange.UPDATE,
         seen=before.commit_id,
         fingerprint=None if contract is None else contract.fingerprint,
         digest=after.digest,

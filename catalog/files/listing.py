@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from pyspark.errors import PySparkException
 
 from catalog.delta.failures import condition_of, first_line
-from catalog.delta.location import Location, is_relative
-from catalog.delta.opening import absolute
+from catalog.delta.location import Location, absolute, is_relative
 from catalog.errors import InvalidInput, InvalidSegment
 from catalog.files.deltalog import TableLog
 from catalog.files.describe import segment_of

@@ -22,7 +22,7 @@ from catalog.errors import InvalidSchema
 from catalog.schema import Schema, atoms
 from catalog.schema.names import child, shown
 from catalog.schema.rules import check_depth
-from catalog.schema.sparkjson import parse_json, read_json
+from catalog.schema.spark_json import parse_json, read_json
 
 _NOTE = b"org.apache.spark.sql.parquet.row.metadata"
 # pyarrow tells the annotation of a group only in print.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from catalog.contracts.enforcement import reasons_of
 from catalog.delta.layout import of_datasource
@@ -78,6 +78,25 @@ class FilesReport:
     broken: tuple[FileProblem, ...] = ()
     dry_run: bool = False
     retries: int = 0
+
+    def facts(self) -> dict[str, Any]:
+        return {"version": self.version, **self._counts(), "dry_run": self.dry_run}
+
+    def figures(self) -> dict[str, float]:
+        return {**self._counts(), "conflicts_retried": self.retries}
+
+    def _counts(self) -> dict[str, int]:
+        return {
+            "files": self.files,
+            "published": self.published,
+            "replaced": self.replaced,
+            "unchanged": self.unchanged,
+            "waiting": self.waiting,
+            "changed": len(self.changed),
+            "missing": len(self.missing),
+            "dropped": self.dropped,
+            "broken": len(self.broken),
+        }
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from typing import Any
 
 from catalog.delta.layout import NAME_BUCKETS, bucket_of
 from catalog.errors import CorruptSchema, InvalidName
-from catalog.evolution.compatibility import Change, Compatibility, Mode
+from catalog.evolution.compatibility import ColumnChange, Compatibility, Mode
 from catalog.model import LONGEST_DATASOURCE, text_problem
 from catalog.schema import Schema
 from catalog.schema.names import shown
-from catalog.schema.sparkjson import compact
+from catalog.schema.spark_json import compact
 
 CURRENT = "current"
 # No definition of a schema ends like this: neither DDL nor JSON.
@@ -84,7 +84,7 @@ class Reason:
     against: int
 
     @classmethod
-    def of(cls, change: Change, against: int) -> Reason:
+    def of(cls, change: ColumnChange, against: int) -> Reason:
         """A change as a reason."""
         return cls(change.path, str(change.kind), change.old, change.new, change.reason, against)
 
@@ -218,6 +218,28 @@ class Registered:
     retries: int = 0
     dry_run: bool = False
 
+    def facts(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "version": self.version,
+            "fingerprint": self.fingerprint,
+            "compatible": self.compatible,
+            "breaking": self.breaking,
+            "forced": self.forced,
+            "merged": self.merged,
+            "repeated": self.repeated,
+            "version_of_table": self.version_of_table,
+            "commit_id": self.commit_id or None,
+            "dry_run": self.dry_run,
+            "retries": self.retries,
+        }
+
+    def figures(self) -> dict[str, float]:
+        return {
+            "registered": int(not (self.repeated or self.dry_run)),
+            "conflicts_retried": self.retries,
+        }
+
 
 @dataclass(frozen=True)
 class ModeSet:
@@ -229,6 +251,19 @@ class ModeSet:
     version_of_table: int
     commit_id: str = ""
     retries: int = 0
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "before": str(self.before),
+            "mode": str(self.mode),
+            "version_of_table": self.version_of_table,
+            "commit_id": self.commit_id or None,
+            "retries": self.retries,
+        }
+
+    def figures(self) -> dict[str, float]:
+        return {"conflicts_retried": self.retries}
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from catalog.errors import IncompatibleSchema, InvalidInput, SchemaConflict, UnknownName
-from catalog.evolution.compatibility import Kind, Mode, compatibility
+from catalog.evolution.compatibility import ChangeKind, Mode, compatibility
 from catalog.evolution.merge import Conflict, merged
 from catalog.names.model import Dropped, NameHead, Reason, Version
-from catalog.schema import Column, Schema
+from catalog.schema import Schema, SchemaColumn
 from catalog.schema.names import folded, parts, quote, shown
 
 DEFAULT_MODE = Mode.BACKWARD
@@ -223,8 +223,8 @@ def _wrong_returns(dropped: Mapping[str, Dropped], new: Schema, mode: Mode) -> t
     return tuple(found.values())
 
 
-def _wrong_return(path: str, was: Dropped, now: Column, mode: Mode) -> Iterator[Reason]:
-    def reason(path: str, kind: Kind, old: str | None, new: str | None) -> Reason:
+def _wrong_return(path: str, was: Dropped, now: SchemaColumn, mode: Mode) -> Iterator[Reason]:
+    def reason(path: str, kind: ChangeKind, old: str | None, new: str | None) -> Reason:
         why = (
             f"it was dropped by version {was.since} as {old}, and comes back only as what may "
             "follow that"
@@ -237,7 +237,7 @@ def _wrong_return(path: str, was: Dropped, now: Column, mode: Mode) -> Iterator[
             yield reason(now.path + change.path[1:], change.kind, change.old, change.new)
     before, after = parts(path)[-1], parts(now.path)[-1]
     if before != after and mode is not Mode.NONE:
-        yield reason(now.path, Kind.RESPELLED, quote(before), quote(after))
+        yield reason(now.path, ChangeKind.RESPELLED, quote(before), quote(after))
 
 
 # --- three-way merge ------------------------------------------------------------------------------

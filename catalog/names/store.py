@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from catalog.commit.changes import Change
 from catalog.commit.committer import Committed, Committer, Settled
-from catalog.commit.rowset import RowSet
+from catalog.commit.rows import RowSet
 from catalog.context import Call
+from catalog.delta.changes import RowChange
 from catalog.delta.statements import Statement
 from catalog.delta.store import Store
 from catalog.errors import UnknownName
@@ -184,7 +184,7 @@ class Registrar:
                 Kind.VERSION,
                 name_bucket(wanted.name),
                 version_key(wanted.name, todo.version.number),
-                Change.INSERT,
+                RowChange.INSERT,
                 fingerprint=todo.version.fingerprint,
                 payload=todo.version.payload(),
             )
@@ -240,7 +240,7 @@ def _write_head(
         Kind.NAMED,
         name_bucket(name),
         name,
-        Change.INSERT if before is None else Change.UPDATE,
+        RowChange.INSERT if before is None else RowChange.UPDATE,
         seen=None if before is None else before.commit_id,
         fingerprint=fingerprint,
         payload=head.payload(),

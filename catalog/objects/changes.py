@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from catalog.commit.operation_rows import Action
+from catalog.commit.operation_rows import StagedAction
 from catalog.errors import InvalidObject, ObjectInUse, PartConflict, UnknownObject
 from catalog.objects.model import LARGEST_BODY, Object, ObjectNode, canonical, check_key, parsed
 from catalog.objects.platform import table_limits
@@ -180,7 +180,7 @@ class StagedObject:
     key: str
     operation: str
     part: int
-    action: Action
+    action: StagedAction
     changes: Changes
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
-from catalog.commit.changes import Change, plain_clash
 from catalog.commit.claims import Standing, claimed, standing_claims
 from catalog.commit.committer import Committed, Committer, Settled
 from catalog.commit.operation_rows import OBJECT_BUCKET
-from catalog.commit.rowset import RowSet
+from catalog.commit.rows import RowSet
 from catalog.context import Call
 from catalog.contracts.store import write_limits
+from catalog.delta.changes import RowChange, plain_clash
 from catalog.delta.layout import bucket_of
 from catalog.delta.statements import DATASOURCE, Statement
 from catalog.objects.changes import Locks, difference
@@ -53,6 +54,26 @@ class PutResult:
     renamed: dict[str, str] = field(default_factory=dict)
     dry_run: bool = False
     retries: int = 0
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            "commit_id": self.commit_id or None,
+            **self._counts(),
+            "retries": self.retries,
+        }
+
+    def figures(self) -> dict[str, float]:
+        return {**self._counts(), "conflicts_retried": self.retries}
+
+    def _counts(self) -> dict[str, int]:
+        return {
+            "put": len(self.revisions),
+            "removed": len(self.removed),
+            "touched": len(self.touched),
+            "unchanged": len(self.unchanged),
+            "absent": len(self.absent),
+        }
 
 
 class Keeper:
@@ -147,15 +168,15 @@ class Keeper:
         needed = plan.locks
         written = {row["key"] for row in rows.rows if row["kind"] == _OBJECT}
         for key in needed.exclusive - written:
-            rows.add(_OBJECT, OBJECT_BUCKET, key, Change.PROBE)
+            rows.add(_OBJECT, OBJECT_BUCKET, key, RowChange.PROBE)
         for key in needed.held:
-            rows.add(_OBJECT, OBJECT_BUCKET, key, Change.PROBE, shared=True)
+            rows.add(_OBJECT, OBJECT_BUCKET, key, RowChange.PROBE, shared=True)
         for row in [row for row in rows.rows if row["kind"] == _OBJECT]:
             rows.reads("staged", [OBJECT_BUCKET], row["key"], row["key"])
         # The row of a datasource whose limits change is written, which probes for itself.
         for name in needed.datasources - plan.limits.keys():
             bucket = bucket_of(name, self._committer.buckets)
-            rows.add(DATASOURCE, bucket, name, Change.PROBE, read=False)
+            rows.add(DATASOURCE, bucket, name, RowChange.PROBE, read=False)
             rows.reads("staged", [bucket], name, name)
 
 

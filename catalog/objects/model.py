@@ -15,7 +15,7 @@ from catalog.errors import InvalidObject
 from catalog.model import LONGEST_DATASOURCE, check_datasource, text_problem
 from catalog.schema import Schema
 from catalog.schema.names import child, shown
-from catalog.schema.sparkjson import compact
+from catalog.schema.spark_json import compact
 
 LONGEST_KEY = 1024
 LARGEST_BODY = 1 << 20

@@ -367,7 +367,7 @@ def check_in_order(
             if each.id == own:
                 raise
             raise RuleViolation(
-                f"This change is refused because {each.told()} could no longer be applied at its "
+                f"This change is refused because {each} could no longer be applied at its "
                 f"epoch {each.epoch}: {error.message}",
                 rule=error.values.get("rule", "ready"),
                 key=error.values.get("key"),

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from catalog.commit.changes import Change
-from catalog.commit.operation_rows import OBJECT_BUCKET, Action, OperationRow
-from catalog.commit.rowset import RowSet
+from catalog.commit.operation_rows import OBJECT_BUCKET, OperationRow, StagedAction
+from catalog.commit.rows import RowSet
+from catalog.delta.changes import RowChange
 from catalog.delta.store import Store
 from catalog.model import Kind, from_micros
 from catalog.names.store import known_versions
@@ -90,17 +90,21 @@ def staged_objects(store: Store, version: int) -> list[StagedObject]:
     ).collect()
     return [
         StagedObject(
-            row["key"], row["operation"], row["part"], Action(row["action"]), _staged_changes(row)
+            row["key"],
+            row["operation"],
+            row["part"],
+            StagedAction(row["action"]),
+            _staged_changes(row),
         )
         for row in rows
     ]
 
 
 def _staged_changes(row: Any) -> Changes:
-    if row["action"] == Action.PUT:
+    if row["action"] == StagedAction.PUT:
         put = put_from(row["key"], row["payload"], row["fingerprint"], row["datasource"])
         return Changes({put.key: put})
-    return Changes({}, frozenset({row["key"]} if row["action"] == Action.REMOVE else ()))
+    return Changes({}, frozenset({row["key"]} if row["action"] == StagedAction.REMOVE else ()))
 
 
 def stored_objects(store: Store, version: int, condition: str) -> list[StoredObject]:
@@ -166,7 +170,7 @@ def write_objects(
             Kind.OBJECT,
             OBJECT_BUCKET,
             key,
-            Change.INSERT if old is None else Change.UPDATE,
+            RowChange.INSERT if old is None else RowChange.UPDATE,
             seen=before.commit_ids.get(key),
             fresh=fresh,
             revision=node.revision if old is None or fresh else node.revision - old.revision,
@@ -177,5 +181,5 @@ def write_objects(
             published_at=(published or {}).get(key, rows.now),
         )
     for key in found.deleted:
-        rows.add(Kind.OBJECT, OBJECT_BUCKET, key, Change.DELETE, seen=before.commit_ids[key])
+        rows.add(Kind.OBJECT, OBJECT_BUCKET, key, RowChange.DELETE, seen=before.commit_ids[key])
     return found

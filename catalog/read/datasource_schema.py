@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from catalog.evolution.merge import Conflict, Merged, Policy, extended, merged
-from catalog.schema import Column, Schema
+from catalog.schema import Schema, SchemaColumn
 from catalog.schema.names import folded
 
 # names without case -> type -> the schemas that have the column with this type
@@ -28,7 +28,7 @@ class DatasourceColumn:
         segments: how many segments have it.
     """
 
-    column: Column
+    column: SchemaColumn
     types: Mapping[str, int]
     fingerprints: tuple[str, ...]
     segments: int
@@ -154,7 +154,7 @@ class DatasourceSchema:
         """Every column at any depth, with its provenance."""
         return tuple(map(self._column, self.schema.columns)) if self.schema else ()
 
-    def _column(self, column: Column) -> DatasourceColumn:
+    def _column(self, column: SchemaColumn) -> DatasourceColumn:
         sources = self._combined.sources[folded(column.path)]
         having = {name for names in sources.values() for name in names}
         types = {kind: sum(self._counts[name] for name in names) for kind, names in sources.items()}

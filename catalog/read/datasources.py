@@ -10,7 +10,7 @@ from catalog.errors import InvalidSchema, UnknownSchema
 from catalog.evolution.merge import Policy
 from catalog.read.datasource_schema import DatasourceSchema, Merges
 from catalog.read.registry import Registry
-from catalog.schema.stored import read_stored
+from catalog.schema.model import read_stored
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

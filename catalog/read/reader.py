@@ -14,7 +14,7 @@ from catalog.delta.store import Store
 from catalog.errors import InvalidInput, NotInSnapshot, Unreadable, WouldLose
 from catalog.evolution.merge import Policy, conflict_error
 from catalog.evolution.projection import Leeway, OnLoss, Refusal, fields_of, refusals, shape
-from catalog.evolution.sql import expressions
+from catalog.evolution.upgrade import expressions
 from catalog.files.formats import escaped
 from catalog.read.datasource_schema import DatasourceSchema
 from catalog.read.datasources import combine, combined_schemas
@@ -24,8 +24,7 @@ from catalog.read.registry import Registry
 from catalog.read.scans import Piece, Scan, in_order_of, scans_of
 from catalog.read.selection import Where, select
 from catalog.schema import Schema
-from catalog.schema.columns import type_text
-from catalog.schema.names import identifier
+from catalog.schema.names import identifier, type_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -19,7 +19,7 @@ from pyspark.sql.types import (
 
 from catalog.errors import Unreadable
 from catalog.files.formats import FORMATS, Place
-from catalog.schema.columns import type_text
+from catalog.schema.names import type_text
 
 # These find columns by name and give null for one that a file lacks.
 _BY_NAME = {"parquet", "orc", "json"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catalog.delta.view import View
+from catalog.delta.layout import View
 from catalog.objects.declarations import Types
 from catalog.objects.fields import BodyField, FieldType
 from catalog.objects.platform import PLATFORM

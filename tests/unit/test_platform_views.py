@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.delta.view import View
+from catalog.delta.layout import View
 from catalog.objects.declarations import Types
 from catalog.objects.fields import (
     BodyField,

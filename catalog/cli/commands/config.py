@@ -7,14 +7,11 @@ from argparse import ArgumentParser
 from datetime import timedelta
 from typing import Any
 
-from catalog.cli.answer import Answer, Table
+from catalog.cli.answer import Answer, Table, answer_of
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.commands.writing import add_why
-from catalog.settings.durations import duration_text
-from catalog.settings.keeper import SettingResult
-from catalog.settings.known import known_setting
-from catalog.settings.resolving import Layers, Setting
-from catalog.settings.sorts import ANYTHING
+from catalog.settings.model import Layers, Setting, known_setting
+from catalog.settings.types import ANYTHING, duration_text
 
 _COLUMNS = ("name", "value", "source", "default", "changed_at", "changed_by", "help")
 
@@ -45,7 +42,7 @@ def _no_arguments(parser: ArgumentParser) -> None:
 
 
 def _list(work: Work) -> Answer:
-    rows = tuple(_row(setting) for setting in work.catalog.settings())
+    rows = tuple(_row(setting) for setting in work.catalog.settings.list())
     brief = ("name", "value", "source", "help")
     return Answer(tables={"settings": Table(_COLUMNS, rows, brief=brief)})
 
@@ -75,7 +72,7 @@ def _name(parser: ArgumentParser) -> None:
 def _get(work: Work) -> Answer:
     name = work.arguments.name
     nobody = Layers().setting(name)
-    found = next((s for s in work.catalog.settings() if s.name == name), nobody)
+    found = next((s for s in work.catalog.settings.list() if s.name == name), nobody)
     return Answer(facts=dict(zip(_COLUMNS, _row(found), strict=True)))
 
 
@@ -100,35 +97,23 @@ def _set_arguments(parser: ArgumentParser) -> None:
 
 def _set(work: Work) -> Answer:
     arguments = work.arguments
-    result = work.catalog.set_setting(
+    result = work.catalog.settings.set(
         arguments.name,
         _read(arguments.name, arguments.value),
         reason=arguments.reason,
         deadline=arguments.deadline,
     )
-    return _told(result)
+    return answer_of(result)
 
 
 def _read(name: str, text: str) -> Any:
     """What was written on the command line: JSON where any of it is allowed, else a text."""
-    if known_setting(name).sort is not ANYTHING:
+    if known_setting(name).type is not ANYTHING:
         return text
     try:
         return json.loads(text)
     except ValueError:
         return text
-
-
-def _told(result: SettingResult) -> Answer:
-    return Answer(
-        facts={
-            "version": result.version,
-            "commit_id": result.commit_id or None,
-            "changed": len(result.changed),
-            "retries": result.retries,
-        },
-        figures={"changed": len(result.changed), "conflicts_retried": result.retries},
-    )
 
 
 CONFIG_SET = Command(
@@ -154,8 +139,8 @@ def _unset_arguments(parser: ArgumentParser) -> None:
 
 def _unset(work: Work) -> Answer:
     arguments = work.arguments
-    return _told(
-        work.catalog.unset_setting(
+    return answer_of(
+        work.catalog.settings.unset(
             arguments.name, reason=arguments.reason, deadline=arguments.deadline
         )
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, ArgumentTypeError
 from pathlib import Path
 
-from catalog.cli.answer import Answer, fetch
+from catalog.cli.answer import Answer, answer_of, fetch
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.commands.deciding import tried_again
 from catalog.cli.commands.writing import add_why
@@ -82,7 +82,7 @@ def _set(work: Work) -> Answer:
         max_columns=arguments.max_columns,
         policy=arguments.policy,
     )
-    result = work.catalog.set_contract(
+    result = work.catalog.contracts.set(
         arguments.datasource,
         contract,
         dry_run=arguments.dry_run,
@@ -94,19 +94,11 @@ def _set(work: Work) -> Answer:
 
 def shown_contract_change(result: ContractResult, tried_again: int) -> Answer:
     """What became of a contract, and what is there that breaks it."""
-    there = sum(each.segments for each in result.offences)
-    return Answer(
-        facts={
-            "version": result.version,
-            "commit_id": result.commit_id or None,
-            "datasource": result.datasource,
-            "changed": result.changed,
-            "segments_that_break_it": there,
-            "dry_run": result.dry_run,
-            "retries": tried_again,
-        },
+    there = bool(result.figures()["segments_that_break_it"])
+    return answer_of(
+        result,
+        tried_again,
         tables={"breaches": shown_offences(result.offences)} if there else {},
-        figures={"segments_that_break_it": there, "conflicts_retried": tried_again},
         note="What is there stays; publishes from now on are checked." if there else "",
     )
 
@@ -137,7 +129,7 @@ def _show_arguments(parser: ArgumentParser) -> None:
 
 def _show(work: Work) -> Answer:
     arguments = work.arguments
-    contract = work.catalog.contract(arguments.datasource, arguments.as_of)
+    contract = work.catalog.contracts.get(arguments.datasource, arguments.as_of)
     return shown_contract(arguments.datasource, contract)
 
 
@@ -184,7 +176,7 @@ def _remove_arguments(parser: ArgumentParser) -> None:
 
 def _remove(work: Work) -> Answer:
     arguments = work.arguments
-    result = work.catalog.remove_contract(
+    result = work.catalog.contracts.remove(
         arguments.datasource,
         dry_run=arguments.dry_run,
         reason=arguments.reason,
@@ -214,7 +206,7 @@ def _contracts_arguments(parser: ArgumentParser) -> None:
 
 def _contracts(work: Work) -> Answer:
     arguments = work.arguments
-    frame = work.catalog.contracts(arguments.as_of).orderBy("datasource")
+    frame = work.catalog.inspect.contracts(arguments.as_of).orderBy("datasource")
     brief = ("datasource", "enforcement", "mode", "fingerprint", "max_rows", "table_max_rows")
     return Answer(tables={"contracts": fetch(frame, arguments.limit, brief)})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import TYPE_CHECKING
 
-from catalog.cli.answer import Answer
+from catalog.cli.answer import Answer, answer_of
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.commands.operating import named
 from catalog.cli.commands.writing import add_why
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def tried_again(catalog: Catalog, retries: int = 0) -> int:
     """Commits that a run tried again: after conflicts, and because what it had read was old."""
-    return retries + catalog.operation_metrics().replans
+    return retries + catalog.operations.metrics().replans
 
 
 def _add_id(parser: ArgumentParser) -> None:
@@ -51,17 +51,9 @@ def _publish(work: Work) -> Answer:
 def shown_decision(decision: Decision, tried_again: int) -> Answer:
     """What became of an operation."""
     waits = decision.state == OperationState.READY
-    return Answer(
-        facts={
-            "version": decision.version,
-            "commit_id": decision.commit_id,
-            "operation_id": decision.operation,
-            "state": decision.state,
-            "epoch": decision.epoch,
-            "repeated": decision.repeated,
-            "retries": tried_again,
-        },
-        figures={"conflicts_retried": tried_again},
+    return answer_of(
+        decision,
+        tried_again,
         note=f"strata advance {decision.epoch} makes it visible." if waits else "",
     )
 

@@ -6,14 +6,14 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 
 from catalog.backfill.report import BackfillReport
-from catalog.cli.answer import Answer, Table, cut
+from catalog.cli.answer import Answer, Table, answer_of, cut
 from catalog.cli.as_task import add_as_task, is_task, run_as_task
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.commands.writing import add_why
 from catalog.cli.options import LIMIT, positive
 from catalog.files.formats import FORMATS
 from catalog.files.publish import FilesReport
-from catalog.settings.known import default_of
+from catalog.settings.model import default_of
 
 # So many are listed of those that go into quarantine in one run; all of them are counted.
 LISTED = 1000
@@ -90,28 +90,16 @@ def _publish_files(work: Work) -> Answer:
         deadline=arguments.deadline,
         progress=work.progress,
     )
-    counts = {
-        "files": report.files,
-        "published": report.published,
-        "replaced": report.replaced,
-        "unchanged": report.unchanged,
-        "waiting": report.waiting,
-        "changed": len(report.changed),
-        "missing": len(report.missing),
-        "dropped": report.dropped,
-        "broken": len(report.broken),
-    }
     limit = arguments.limit
     broken = ((problem.path, problem.reason) for problem in report.broken)
-    return Answer(
-        facts={"version": report.version, **counts, "dry_run": report.dry_run},
+    return answer_of(
+        report,
         tables={
             "broken": cut(("path", "reason"), broken, limit),
             "changed": cut(("segment_id",), ((each,) for each in report.changed), limit),
             "missing": cut(("segment_id",), ((each,) for each in report.missing), limit),
         },
         found=bool(report.broken),
-        figures={**counts, "conflicts_retried": report.retries},
         note=" ".join(_advice(report, arguments)),
     )
 
@@ -192,28 +180,12 @@ def _backfill(work: Work) -> Answer:
         deadline=arguments.deadline,
         progress=work.progress,
     )
-    counts = {
-        "completed": report.completed,
-        "overtaken": report.overtaken,
-        "claimed": report.claimed,
-        "quarantined": len(report.quarantined),
-        "resting": report.resting,
-        "left": report.left,
-    }
     rows = tuple(
         (each.segment_id, each.location, each.reason, each.attempts, each.retry_at)
         for each in report.quarantined[:LISTED]
     )
-    return Answer(
-        facts={
-            "version": report.version,
-            "waiting": report.waiting,
-            **counts,
-            "per_second": round(report.per_second, 2),
-            "seconds": round(report.seconds, 2),
-            "dry_run": report.dry_run,
-            "retries": report.retries,
-        },
+    return answer_of(
+        report,
         tables={
             "quarantined": Table(
                 ("segment_id", "location", "reason", "attempts", "retry_at"),
@@ -222,12 +194,6 @@ def _backfill(work: Work) -> Answer:
             )
         },
         found=bool(report.quarantined),
-        figures={
-            **counts,
-            "per_second": report.per_second,
-            "seconds": report.seconds,
-            "conflicts_retried": report.retries,
-        },
         note=" ".join(_next(report)),
     )
 

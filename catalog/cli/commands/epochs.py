@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from catalog.cli.answer import Answer, Table, fetch
+from catalog.cli.answer import Answer, Table, answer_of, fetch
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.commands.deciding import tried_again
 from catalog.cli.commands.writing import add_why
@@ -16,8 +16,8 @@ from catalog.operations.applier import Advance
 
 def _epoch(work: Work) -> Answer:
     # First: an advance in between then leaves out what it applied, and nothing waits for the past.
-    stable = work.catalog.stable_epoch
-    ready = work.catalog.operations().where("state = 'ready'")
+    stable = work.catalog.operations.stable_epoch
+    ready = work.catalog.inspect.operations().where("state = 'ready'")
     row = ready.selectExpr("count(*) AS waiting", "min(epoch) AS next_epoch").collect()[0]
     shown = ready.orderBy("epoch", "changed_at", "operation_id").selectExpr(
         "epoch",
@@ -56,7 +56,7 @@ def _advance_arguments(parser: ArgumentParser) -> None:
 
 def _advance(work: Work) -> Answer:
     arguments = work.arguments
-    step = work.catalog.advance(
+    step = work.catalog.operations.advance(
         arguments.epoch, reason=arguments.reason, deadline=arguments.deadline
     )
     return shown_advance(step, tried_again(work.catalog, step.retries))
@@ -64,22 +64,8 @@ def _advance(work: Work) -> Answer:
 
 def shown_advance(step: Advance, tried_again: int) -> Answer:
     """What a step of the stable epoch did."""
-    return Answer(
-        facts={
-            "version": step.version,
-            "commit_id": step.commit_id or None,
-            "before": step.before,
-            "stable": step.stable,
-            "applied": len(step.applied),
-            "retries": tried_again,
-        },
-        tables={"applied": Table(("operation_id",), tuple((each,) for each in step.applied))},
-        figures={
-            "stable": step.stable,
-            "applied": len(step.applied),
-            "conflicts_retried": tried_again,
-        },
-    )
+    applied = Table(("operation_id",), tuple((each,) for each in step.applied))
+    return answer_of(step, tried_again, tables={"applied": applied})
 
 
 ADVANCE = Command(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from dataclasses import asdict
 
-from catalog.cli.answer import Answer, fetch, table_of
+from catalog.cli.answer import Answer, answer_of, fetch, table_of
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.commands.writing import add_why
 from catalog.cli.options import add_limit, window_end
@@ -37,7 +37,7 @@ def _history_arguments(parser: ArgumentParser) -> None:
 
 def _history(work: Work) -> Answer:
     arguments = work.arguments
-    frame = work.catalog.history(
+    frame = work.catalog.audit.history(
         arguments.limit + 1,
         key=arguments.key,
         kind=arguments.kind,
@@ -72,23 +72,14 @@ def _audit_arguments(parser: ArgumentParser) -> None:
 
 def _audit(work: Work) -> Answer:
     arguments = work.arguments
-    report = work.catalog.roll_audit(
+    report = work.catalog.audit.roll(
         dry_run=arguments.dry_run,
         reason=arguments.reason,
         deadline=arguments.deadline,
         progress=work.progress,
     )
-    figures = {"versions_rolled": report.rolled, "audit_gaps": len(report.gaps)}
-    return Answer(
-        facts={
-            "reached": report.reached,
-            **figures,
-            "dry_run": report.dry_run,
-            "retries": report.retries,
-        },
-        tables={"gaps": table_of([asdict(gap) for gap in report.gaps], ("first", "last", "what"))},
-        figures={**figures, "conflicts_retried": report.retries},
-    )
+    gaps = table_of([asdict(gap) for gap in report.gaps], ("first", "last", "what"))
+    return answer_of(report, tables={"gaps": gaps})
 
 
 AUDIT = Command(

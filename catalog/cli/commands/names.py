@@ -24,7 +24,7 @@ def _named_arguments(parser: ArgumentParser) -> None:
 
 def _named(work: Work) -> Answer:
     arguments = work.arguments
-    frame = work.catalog.named_schemas(arguments.as_of).orderBy("name")
+    frame = work.catalog.inspect.named_schemas(arguments.as_of).orderBy("name")
     brief = ("name", "mode", "current_version", "last_breaking", "fingerprint", "changed_at")
     return Answer(tables={"named_schemas": fetch(frame.drop("commit_id"), arguments.limit, brief)})
 
@@ -50,8 +50,8 @@ def _versions_arguments(parser: ArgumentParser) -> None:
 
 def _versions(work: Work) -> Answer:
     arguments, catalog = work.arguments, work.catalog
-    current = catalog.named_schema(arguments.name, as_of=arguments.as_of)
-    frame = catalog.schema_versions(arguments.name, arguments.as_of).orderBy("version")
+    current = catalog.names.get(arguments.name, as_of=arguments.as_of)
+    frame = catalog.inspect.schema_versions(arguments.name, arguments.as_of).orderBy("version")
     brief = ("version", "fingerprint", "breaking", "forced", "merged", "registered_by", "ddl")
     return Answer(
         facts={
@@ -84,7 +84,7 @@ def _show_arguments(parser: ArgumentParser) -> None:
 def _show(work: Work) -> Answer:
     arguments, catalog = work.arguments, work.catalog
     name, number = reference(arguments.name) or (arguments.name, None)
-    return shown_named(catalog.named_schema(name, number, arguments.as_of))
+    return shown_named(catalog.names.get(name, number, arguments.as_of))
 
 
 def shown_named(found: NamedSchema) -> Answer:
@@ -136,7 +136,7 @@ def _still_works_arguments(parser: ArgumentParser) -> None:
 
 def _still_works(work: Work) -> Answer:
     arguments = work.arguments
-    answer = work.catalog.still_works(arguments.name, arguments.version, arguments.as_of)
+    answer = work.catalog.names.still_works(arguments.name, arguments.version, arguments.as_of)
     rows = tuple(
         (number, each.path, each.kind, each.why)
         for number, reasons in answer.breaking.items()

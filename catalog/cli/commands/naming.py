@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from catalog.cli.answer import Answer, Table
+from catalog.cli.answer import Answer, Table, answer_of
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.commands.deciding import tried_again
 from catalog.cli.commands.writing import add_why
@@ -63,7 +63,7 @@ def _register_arguments(parser: ArgumentParser) -> None:
 
 def _register(work: Work) -> Answer:
     arguments, catalog = work.arguments, work.catalog
-    result = catalog.register(
+    result = catalog.names.register(
         arguments.name,
         _given(catalog, arguments.schema),
         mode=arguments.mode,
@@ -91,27 +91,7 @@ def _given(catalog: Catalog, text: str) -> Schema | str:
 
 def shown_registration(result: Registered, tried_again: int) -> Answer:
     """What a registration did."""
-    return Answer(
-        facts={
-            "name": result.name,
-            "version": result.version,
-            "fingerprint": result.fingerprint,
-            "compatible": result.compatible,
-            "breaking": result.breaking,
-            "forced": result.forced,
-            "merged": result.merged,
-            "repeated": result.repeated,
-            "version_of_table": result.version_of_table,
-            "commit_id": result.commit_id or None,
-            "dry_run": result.dry_run,
-            "retries": tried_again,
-        },
-        tables=reasons_table(result.reasons),
-        figures={
-            "registered": int(not (result.repeated or result.dry_run)),
-            "conflicts_retried": tried_again,
-        },
-    )
+    return answer_of(result, tried_again, tables=reasons_table(result.reasons))
 
 
 REGISTER = Command(
@@ -141,21 +121,10 @@ def _set_mode_arguments(parser: ArgumentParser) -> None:
 
 def _set_mode(work: Work) -> Answer:
     arguments, catalog = work.arguments, work.catalog
-    result = catalog.set_mode(
+    result = catalog.names.set_mode(
         arguments.name, arguments.mode, reason=arguments.reason, deadline=arguments.deadline
     )
-    again = tried_again(catalog, result.retries)
-    return Answer(
-        facts={
-            "name": result.name,
-            "before": str(result.before),
-            "mode": str(result.mode),
-            "version_of_table": result.version_of_table,
-            "commit_id": result.commit_id or None,
-            "retries": again,
-        },
-        figures={"conflicts_retried": again},
-    )
+    return answer_of(result, tried_again(catalog, result.retries))
 
 
 SET_MODE = Command(

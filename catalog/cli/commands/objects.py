@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pyspark.sql import functions as F
 
-from catalog.cli.answer import Answer, Table, cut, fetch
+from catalog.cli.answer import Answer, Table, answer_of, cut, fetch
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.commands.deciding import tried_again
 from catalog.cli.commands.writing import add_why
@@ -31,7 +31,7 @@ def _put_arguments(parser: ArgumentParser) -> None:
 
 def _put(work: Work) -> Answer:
     arguments = work.arguments
-    result = work.catalog.put(
+    result = work.catalog.objects.put(
         read_objects(arguments.file), reason=arguments.reason, deadline=arguments.deadline
     )
     return shown_change(result, tried_again(work.catalog, result.retries), arguments.limit)
@@ -46,18 +46,9 @@ def shown_change(result: PutResult, tried_again: int, limit: int) -> Answer:
         "unchanged": tuple((key, None) for key in result.unchanged),
         "absent": tuple((key, None) for key in result.absent),
     }
-    counts = {change: len(objects) for change, objects in changes.items()}
     rows = ((change, *each) for change, objects in changes.items() for each in objects)
-    return Answer(
-        facts={
-            "version": result.version,
-            "commit_id": result.commit_id or None,
-            **counts,
-            "retries": tried_again,
-        },
-        tables={"changes": cut(("change", "key", "revision"), rows, limit)},
-        figures={**counts, "conflicts_retried": tried_again},
-    )
+    table = cut(("change", "key", "revision"), rows, limit)
+    return answer_of(result, tried_again, tables={"changes": table})
 
 
 PUT = Command(
@@ -81,7 +72,7 @@ PUT = Command(
 
 def _ensure(work: Work) -> Answer:
     arguments = work.arguments
-    result = work.catalog.ensure(
+    result = work.catalog.objects.ensure(
         read_objects(arguments.file), reason=arguments.reason, deadline=arguments.deadline
     )
     return shown_change(result, tried_again(work.catalog, result.retries), arguments.limit)
@@ -118,7 +109,7 @@ def _remove_arguments(parser: ArgumentParser) -> None:
 
 def _remove(work: Work) -> Answer:
     arguments = work.arguments
-    result = work.catalog.remove(
+    result = work.catalog.objects.remove(
         arguments.keys,
         cascade=arguments.cascade,
         dry_run=arguments.dry_run,
@@ -155,7 +146,7 @@ def _rename_arguments(parser: ArgumentParser) -> None:
 
 def _rename(work: Work) -> Answer:
     arguments = work.arguments
-    result = work.catalog.rename(
+    result = work.catalog.objects.rename(
         arguments.key, arguments.name, reason=arguments.reason, deadline=arguments.deadline
     )
     return shown_rename(result, tried_again(work.catalog, result.retries), arguments.limit)
@@ -201,7 +192,7 @@ def _get_arguments(parser: ArgumentParser) -> None:
 
 def _get(work: Work) -> Answer:
     arguments, catalog = work.arguments, work.catalog
-    found = catalog.get(arguments.key, arguments.as_of)
+    found = catalog.objects.get(arguments.key, arguments.as_of)
     if found.fingerprint is None:
         return shown_object(found, None)
     return shown_object(found, catalog.schema(found.fingerprint, arguments.as_of).ddl)
@@ -252,11 +243,11 @@ def _objects_arguments(parser: ArgumentParser) -> None:
 
 def _objects(work: Work) -> Answer:
     arguments = work.arguments
-    frame = work.catalog.objects(arguments.as_of)
+    frame = work.catalog.inspect.objects(arguments.as_of)
     if arguments.type is not None:
         frame = frame.where(F.col("type") == F.lit(check_type(arguments.type)))
     if arguments.parent is not None:
-        below = work.catalog.list(arguments.type, arguments.as_of, parent=arguments.parent)
+        below = work.catalog.objects.list(arguments.type, arguments.as_of, parent=arguments.parent)
         frame = frame.where(F.col("key").isin([each.key for each in below]))
     shown = frame.orderBy("key").select(
         "key",

@@ -55,7 +55,7 @@ def _operations_arguments(parser: ArgumentParser) -> None:
 def _operations(work: Work) -> Answer:
     arguments, catalog = work.arguments, work.catalog
     version = catalog.version
-    frame = catalog.operations(version)
+    frame = catalog.inspect.operations(version)
     figures = standing(frame)
     if not arguments.all:
         states = _UNDECIDED if arguments.state is None else [arguments.state]
@@ -168,7 +168,9 @@ def _show_arguments(parser: ArgumentParser) -> None:
 
 def _show(work: Work) -> Answer:
     status = operation_named(work.catalog, work.arguments.id).status()
-    claims = work.catalog.claims(status.version).where(F.col("operation_id") == F.lit(status.id))
+    claims = work.catalog.inspect.claims(status.version).where(
+        F.col("operation_id") == F.lit(status.id)
+    )
     shown = claims.orderBy("target", "key", "part").select(
         "target", "key", "action", "shared", "part"
     )

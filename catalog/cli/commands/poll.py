@@ -51,7 +51,7 @@ def _arguments(parser: ArgumentParser) -> None:
 def _poll(work: Work) -> Answer:
     every, polls = work.arguments.every, work.arguments.polls
     if every is None:
-        every = work.catalog.get_setting("poll.interval")
+        every = work.catalog.settings.get("poll.interval")
     version, table = _first(work), work.catalog.table_id
     done, replaced = 0, False
     while True:
@@ -79,7 +79,7 @@ def _first(work: Work) -> int:
         return int(since)
     # What a poll has shown, not the newest version when it ended: that may have been further on.
     row = (
-        work.catalog.runs()
+        work.catalog.audit.runs()
         .where("job = 'poll' AND figures['reached'] IS NOT NULL")
         .where(F.col("actor") == F.lit(work.catalog.actor))
         .agg(F.expr("max_by(figures['reached'], seen_at) AS reached"))
@@ -96,7 +96,7 @@ def _first(work: Work) -> int:
 def _look(work: Work, before: int) -> tuple[Answer, int]:
     """What changed since a version, and the version that was reached."""
     after = work.catalog.version
-    changes = work.catalog.changes(before, after)
+    changes = work.catalog.audit.changes(before, after)
     counted = changes.where("kind = 'segment'").groupBy("change").count().collect()
     counts = {row["change"]: row["count"] for row in counted}
     oldest = changes.agg(F.unix_micros(F.min("changed_at")).alias("micros")).collect()[0]["micros"]

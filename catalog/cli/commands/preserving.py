@@ -9,7 +9,7 @@ from typing import Any
 from catalog.backups.backup import BackupReport
 from catalog.backups.restore import RestoreReport
 from catalog.backups.rollback import RollbackReport
-from catalog.cli.answer import Answer, Table
+from catalog.cli.answer import Answer, Table, answer_of
 from catalog.cli.as_task import add_as_task, is_task, run_as_task
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.commands.deciding import tried_again
@@ -35,7 +35,7 @@ def _backup(work: Work) -> Answer:
     arguments = work.arguments
     if is_task(arguments):
         return run_as_task(work, "backup", path=arguments.path, **_which(arguments.version))
-    report = work.catalog.backup(
+    report = work.catalog.backups.create(
         arguments.path,
         version=arguments.version,
         dry_run=arguments.dry_run,
@@ -55,18 +55,9 @@ def _which(version: int | datetime | None) -> dict[str, Any]:
 def shown_backup(report: BackupReport) -> Answer:
     """What a backup holds, kind by kind."""
     rows = tuple((kind, each.rows, each.digest) for kind, each in sorted(report.entries.items()))
-    runs = 0 if report.runs is None else report.runs.rows
-    return Answer(
-        facts={
-            "path": report.path,
-            "version": report.version,
-            "rows": report.rows,
-            "runs": runs,
-            "repeated": report.repeated,
-            "dry_run": report.dry_run,
-        },
+    return answer_of(
+        report,
         tables={"contents": Table(_CONTENTS, rows)},
-        figures={"rows": report.rows},
         note="It had been made before, and was checked." if report.repeated else "",
     )
 
@@ -118,19 +109,9 @@ def _restore(work: Work) -> Answer:
 def shown_restore(report: RestoreReport) -> Answer:
     """What came back, kind by kind."""
     rows = tuple((kind, each.rows, each.digest) for kind, each in sorted(report.entries.items()))
-    return Answer(
-        facts={
-            "path": report.path,
-            "location": report.location,
-            "version": report.version,
-            "backup_version": report.backup_version,
-            "segment_buckets": report.segment_buckets,
-            "rows": report.rows,
-            "runs": report.runs,
-            "repeated": report.repeated,
-        },
+    return answer_of(
+        report,
         tables={"contents": Table(_CONTENTS, rows)},
-        figures={"rows": report.rows},
         note="It had been restored before." if report.repeated else "The catalog is ready.",
     )
 
@@ -165,7 +146,7 @@ def _rollback_arguments(parser: ArgumentParser) -> None:
 
 def _rollback(work: Work) -> Answer:
     arguments = work.arguments
-    report = work.catalog.rollback(
+    report = work.catalog.backups.rollback(
         arguments.version,
         backup=arguments.backup,
         dry_run=arguments.dry_run,
@@ -180,22 +161,13 @@ def shown_rollback(report: RollbackReport, tried_again: int) -> Answer:
     """What a rollback did with the rows of each kind; a dry run shows the first keys."""
     changes = tuple((c.kind, c.inserted, c.updated, c.deleted) for c in report.changes)
     keys = tuple((c.kind, change, key) for c in report.changes for change, key in c.first)
-    return Answer(
-        facts={
-            "version": report.version,
-            "commit_id": report.commit_id or None,
-            "target": report.target,
-            "planned_at": report.planned_at,
-            "rows": report.rows,
-            "beside": report.beside,
-            "dry_run": report.dry_run,
-            "retries": tried_again,
-        },
+    return answer_of(
+        report,
+        tried_again,
         tables={
             "changes": Table(("kind", "inserted", "updated", "deleted"), changes),
             "keys": Table(("kind", "change", "key"), keys),
         },
-        figures={"rows": report.rows, "conflicts_retried": tried_again},
         note="" if report.rows else "Everything is as it was then.",
     )
 

@@ -64,7 +64,7 @@ def _segments(work: Work) -> Answer:
 
 
 def _without_schema(work: Work) -> Answer:
-    frame = _of_datasource(work, work.catalog.segments_without_schema(work.arguments.as_of))
+    frame = _of_datasource(work, work.catalog.inspect.segments_without_schema(work.arguments.as_of))
     shown = frame.orderBy("segment_id").select(
         "segment_id",
         "location",
@@ -111,9 +111,9 @@ def _schemas_arguments(parser: ArgumentParser) -> None:
 def _schemas(work: Work) -> Answer:
     arguments, catalog = work.arguments, work.catalog
     if arguments.orphans:
-        frame = catalog.orphan_schemas(arguments.as_of)
+        frame = catalog.inspect.orphan_schemas(arguments.as_of)
     elif arguments.retired:
-        frame = catalog.retired_schemas(arguments.as_of)
+        frame = catalog.inspect.retired_schemas(arguments.as_of)
     else:
         frame = catalog.schemas(arguments.as_of)
     if arguments.datasource is not None:
@@ -147,7 +147,7 @@ def _schema_of_arguments(parser: ArgumentParser) -> None:
 def _schema_of(work: Work) -> Answer:
     wanted = list(dict.fromkeys(work.arguments.segment_ids))
     asked = work.spark.createDataFrame([(name,) for name in wanted], "segment_id STRING")
-    stored = work.catalog.segment_schemas(work.arguments.as_of)
+    stored = work.catalog.inspect.segment_schemas(work.arguments.as_of)
     found = fetch(
         asked.join(stored, "segment_id").select("segment_id", "fingerprint", "num_rows", "ddl"),
         len(wanted),
@@ -211,7 +211,7 @@ def _runs_arguments(parser: ArgumentParser) -> None:
 
 def _runs(work: Work) -> Answer:
     names = [column.name for column in COLUMNS]  # what tasks have besides, `strata tasks` shows
-    frame = work.catalog.runs().orderBy(F.desc("started_at")).select(*names)
+    frame = work.catalog.audit.runs().orderBy(F.desc("started_at")).select(*names)
     brief = ("job", "status", "started_at", "ended_at", "version_after", "error_condition")
     return Answer(tables={"runs": fetch(frame, work.arguments.limit, brief)})
 
@@ -235,8 +235,8 @@ def _sql_arguments(parser: ArgumentParser) -> None:
 
 def _sql(work: Work) -> Answer:
     if work.catalog.location.path is not None:
-        work.catalog.create_views()
-        work.catalog.create_functions()
+        work.catalog.inspect.create_views()
+        work.catalog.inspect.create_functions()
     else:
         work.spark.sql(f"USE {'.'.join(map(identifier, work.catalog.location.schema))}")
     try:

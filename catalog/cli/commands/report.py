@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from dataclasses import asdict
 from pathlib import Path
 
 from catalog.cli.answer import Answer
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.options import positive
 from catalog.errors import InvalidInput
-from catalog.report.collect import collect
+from catalog.report.content import collect
 from catalog.report.page import render
-from catalog.settings.known import default_of
+from catalog.settings.model import default_of
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -31,7 +30,7 @@ def _report(work: Work) -> Answer:
     file: Path = work.arguments.html
     if not file.absolute().parent.is_dir():
         raise InvalidInput(f"There is no directory for the report {file}.", file=str(file))
-    versions = work.arguments.versions or work.catalog.get_setting("report.versions")
+    versions = work.arguments.versions or work.catalog.settings.get("report.versions")
     report = collect(work.catalog, versions, work.progress)
     page = render(report)
     try:
@@ -39,13 +38,7 @@ def _report(work: Work) -> Answer:
     except OSError as error:
         raise InvalidInput(f"The report cannot be written to {file}: {error}.") from error
     return Answer(
-        facts={
-            "file": str(file),
-            "bytes": len(page.encode()),
-            "version": report.version,
-            **asdict(report.totals),
-            "problems": len(report.problems),
-        },
+        facts={"file": str(file), "bytes": len(page.encode()), **report.facts()},
     )
 
 

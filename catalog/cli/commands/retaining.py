@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from collections.abc import Iterable
 
-from catalog.cli.answer import Answer, Table
+from catalog.cli.answer import Answer, Table, answer_of
 from catalog.cli.as_task import add_as_task, is_task, run_as_task
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.commands.writing import add_why
@@ -57,7 +57,7 @@ def _retain(work: Work) -> Answer:
     arguments = work.arguments
     if is_task(arguments):
         return run_as_task(work, "retain", datasources=arguments.datasource, limit=arguments.limit)
-    report = work.catalog.retain(
+    report = work.catalog.retention.apply(
         datasources=arguments.datasource,
         limit=arguments.limit,
         dry_run=arguments.dry_run,
@@ -70,29 +70,13 @@ def _retain(work: Work) -> Answer:
 
 def shown_retention(report: RetentionReport) -> Answer:
     """What retention did with each datasource, and what stayed against the rules."""
-    counts = {
-        "archived": report.archived,
-        "dropped": report.dropped,
-        "overtaken": report.overtaken,
-        "failed": report.failed,
-        "left": report.left,
-    }
-    troubled = sum(bool(each.problem) for each in report.datasources)
     stayed = [
         (each.segment_id, each.reason)
         for datasource in report.datasources
         for each in datasource.failures
     ]
-    return Answer(
-        facts={
-            "version": report.version,
-            "segments": report.segments,
-            **counts,
-            "troubled": troubled,
-            "refused": len(report.refused),
-            "dry_run": report.dry_run,
-            "retries": report.retries,
-        },
+    return answer_of(
+        report,
         tables={
             "datasources": Table(
                 _COLUMNS,
@@ -109,11 +93,6 @@ def shown_retention(report: RetentionReport) -> Answer:
             ),
         },
         found=not report.ok,
-        figures={
-            **{f"retention_{name}": count for name, count in counts.items()},
-            "retention_troubled": report.troubled,
-            "conflicts_retried": report.retries,
-        },
         note=" ".join(_advice(report)),
     )
 

@@ -18,7 +18,7 @@ from catalog.cli.commands.writing import add_why
 from catalog.cli.options import add_limit
 from catalog.errors import InvalidInput, UnknownTask
 from catalog.tasks.kinds import TASKS as KINDS
-from catalog.tasks.model import State
+from catalog.tasks.model import TaskState
 from catalog.tasks.plan import DEFAULT_LEASE
 
 if TYPE_CHECKING:
@@ -31,13 +31,13 @@ _NAMED = 5
 
 def _tasks_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--state", choices=[state.value for state in State], help="only those in this state"
+        "--state", choices=[state.value for state in TaskState], help="only those in this state"
     )
     add_limit(parser, 20)
 
 
 def _tasks(work: Work) -> Answer:
-    frame = work.catalog.tasks(work.arguments.state).orderBy(F.desc("started_at"), "task_id")
+    frame = work.catalog.tasks.list(work.arguments.state).orderBy(F.desc("started_at"), "task_id")
     table = fetch(frame, work.arguments.limit)
     rows = table.dicts()
     left = any(row["expired"] for row in rows)
@@ -115,13 +115,13 @@ def only(text: str, ids: Sequence[str]) -> str:
 
 
 def _named(catalog: Catalog, text: str) -> str:
-    ids = catalog.tasks().select("task_id").where(F.startswith("task_id", F.lit(text)))
+    ids = catalog.tasks.list().select("task_id").where(F.startswith("task_id", F.lit(text)))
     rows = ids.orderBy("task_id").limit(_NAMED + 1).collect()
     return only(text, [row["task_id"] for row in rows])
 
 
 def _show(work: Work) -> Answer:
-    task = work.catalog.task(_named(work.catalog, work.arguments.id))
+    task = work.catalog.tasks.get(_named(work.catalog, work.arguments.id))
     return replace(shown_task(task, KINDS.get(task.name)), found=False, figures={})
 
 
@@ -142,7 +142,7 @@ def _cancel_arguments(parser: ArgumentParser) -> None:
 
 def _cancel(work: Work) -> Answer:
     arguments, catalog = work.arguments, work.catalog
-    task = catalog.cancel_task(
+    task = catalog.tasks.cancel(
         _named(catalog, arguments.id), reason=arguments.reason, deadline=arguments.deadline
     )
     return shown_task(task, None)
@@ -169,7 +169,7 @@ def _resume_arguments(parser: ArgumentParser) -> None:
 
 def _resume(work: Work) -> Answer:
     arguments, catalog = work.arguments, work.catalog
-    task = catalog.resume_task(
+    task = catalog.tasks.resume(
         _named(catalog, arguments.id),
         lease=arguments.lease or DEFAULT_LEASE,
         reason=arguments.reason,

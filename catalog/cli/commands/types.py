@@ -31,7 +31,7 @@ def _declare_arguments(parser: ArgumentParser) -> None:
 
 def _declare(work: Work) -> Answer:
     arguments = work.arguments
-    result = work.catalog.declare(
+    result = work.catalog.objects.declare(
         read_types(arguments.file), reason=arguments.reason, deadline=arguments.deadline
     )
     return shown_change(result, tried_again(work.catalog, result.retries), arguments.limit)
@@ -57,7 +57,7 @@ DECLARE = Command(
 
 
 def _types(work: Work) -> Answer:
-    return shown_types(work.catalog.types(work.arguments.as_of))
+    return shown_types(work.catalog.objects.types(work.arguments.as_of))
 
 
 def shown_types(types: Iterable[ObjectType]) -> Answer:

@@ -6,7 +6,7 @@ from argparse import ArgumentParser
 from collections.abc import Mapping
 from dataclasses import asdict
 
-from catalog.cli.answer import Answer, Table, table_of
+from catalog.cli.answer import Answer, Table, answer_of, table_of
 from catalog.cli.as_task import add_as_task, is_task, run_as_task
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.commands.deciding import tried_again
@@ -14,7 +14,7 @@ from catalog.cli.commands.operating import standing
 from catalog.cli.commands.writing import add_why
 from catalog.cli.options import duration, positive
 from catalog.operations.recovery import RecoverReport
-from catalog.settings.known import default_of
+from catalog.settings.model import default_of
 
 # --- cleanup --------------------------------------------------------------------------------------
 
@@ -56,17 +56,7 @@ def _cleanup(work: Work) -> Answer:
         for what, changes in done.items()
         for change in changes
     )
-    counts = {what: len(changes) for what, changes in done.items()}
-    return Answer(
-        facts={
-            "version": report.version,
-            **counts,
-            "dry_run": report.dry_run,
-            "retries": report.retries,
-        },
-        tables={"changes": Table(("change", "fingerprint", "why"), rows)},
-        figures={**counts, "conflicts_retried": report.retries},
-    )
+    return answer_of(report, tables={"changes": Table(("change", "fingerprint", "why"), rows)})
 
 
 CLEANUP = Command(
@@ -138,30 +128,13 @@ def _maintain(work: Work) -> Answer:
         deadline=arguments.deadline,
         progress=work.progress,
     )
-    removed = sum(vacuumed.files or 0 for vacuumed in report.vacuumed)
-    return Answer(
-        facts={
-            "version": report.version,
-            "partitions_compacted": len(report.compacted),
-            "files_removed": removed,
-            "retention_seconds": int(report.retention.total_seconds()),
-            "versions_rolled": report.audit.rolled if report.audit else 0,
-            "audit_gaps": len(report.audit.gaps) if report.audit else 0,
-            "dry_run": report.dry_run,
-            "retries": report.retries,
-        },
+    return answer_of(
+        report,
         tables={
             "partitions": table_of(
                 [asdict(item) for item in report.compacted], ("kind", "bucket", "before", "after")
             ),
             "vacuumed": table_of([asdict(item) for item in report.vacuumed], ("table", "files")),
-        },
-        figures={
-            "partitions_compacted": len(report.compacted),
-            "files_removed": removed,
-            "versions_rolled": report.audit.rolled if report.audit else 0,
-            "audit_gaps": len(report.audit.gaps) if report.audit else 0,
-            "conflicts_retried": report.retries,
         },
     )
 
@@ -201,33 +174,26 @@ def _recover(work: Work) -> Answer:
     arguments, catalog = work.arguments, work.catalog
     if is_task(arguments):
         return run_as_task(work, "recover", keep_seconds=arguments.keep)
-    report = catalog.recover(
+    report = catalog.operations.recover(
         keep=arguments.keep,
         dry_run=arguments.dry_run,
         reason=arguments.reason,
         deadline=arguments.deadline,
         progress=work.progress,
     )
-    return shown_recovery(report, standing(catalog.operations()), tried_again(catalog))
+    return shown_recovery(report, standing(catalog.inspect.operations()), tried_again(catalog))
 
 
 def shown_recovery(report: RecoverReport, left: Mapping[str, int], tried_again: int) -> Answer:
     """What a recovery did, and how many operations are left that are not decided."""
     rows = [("aborted", row.id, row.name, row.owner, row.lease_until) for row in report.aborted]
     others = {"decided": report.decided, "swept": report.swept, "forgotten": report.forgotten}
-    counts = {"aborted": len(rows), **{what: len(ids) for what, ids in others.items()}}
     rest = ((what, each, None, None, None) for what, ids in others.items() for each in ids)
     columns = ("change", "operation_id", "name", "owner", "lease_until")
     return Answer(
-        facts={
-            "version": report.version,
-            **counts,
-            **left,
-            "dry_run": report.dry_run,
-            "retries": tried_again,
-        },
+        facts={**report.facts(), **left, "retries": tried_again},
         tables={"changes": Table(columns, (*rows, *rest))},
-        figures={**counts, **left, "conflicts_retried": tried_again},
+        figures={**report.figures(), **left, "conflicts_retried": tried_again},
     )
 
 
@@ -263,11 +229,10 @@ def _verify(work: Work) -> Answer:
         version=work.arguments.version, since=work.arguments.since, progress=work.progress
     )
     rows = tuple((v.promise, v.what, v.count, v.rows[0]) for v in report.violations)
-    return Answer(
-        facts={"version": report.version, "since": report.since, "holds": report.ok},
+    return answer_of(
+        report,
         tables={"violations": Table(("promise", "what", "count", "example"), rows)},
         found=not report.ok,
-        figures={"violations": len(report.violations)},
         note="All promises hold." if report.ok else "",
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from catalog.cli.answer import Answer
+from catalog.cli.answer import Answer, answer_of
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.offences import shown_offences
 from catalog.cli.options import moment, seconds
@@ -35,8 +35,8 @@ def _init(work: Work) -> Answer:
     catalog = work.catalog
     if catalog.location.path is None:
         # Whoever created the catalog may have been stopped before it made them.
-        catalog.create_views()
-        catalog.create_functions()
+        catalog.inspect.create_views()
+        catalog.inspect.create_functions()
     return Answer(
         facts={"location": str(catalog.location), "version": catalog.version},
         note="The catalog is ready.",
@@ -80,22 +80,8 @@ def _publish(work: Work) -> Answer:
         deadline=arguments.deadline,
         progress=work.progress,
     )
-    counts = {
-        "inserted": result.inserted,
-        "existing": result.existing,
-        "replaced": result.replaced,
-    }
-    return Answer(
-        facts={
-            "version": result.version,
-            "commit_id": result.commit_id or None,
-            **counts,
-            "schemas": len(result.fingerprints),
-            "retries": result.retries,
-        },
-        tables={"warnings": shown_offences(result.warnings)} if result.warnings else {},
-        figures={**counts, "conflicts_retried": result.retries},
-    )
+    tables = {"warnings": shown_offences(result.warnings)} if result.warnings else {}
+    return answer_of(result, tables=tables)
 
 
 PUBLISH = Command(
@@ -138,17 +124,7 @@ def _drop(work: Work) -> Answer:
         reason=arguments.reason,
         deadline=arguments.deadline,
     )
-    return Answer(
-        facts={
-            "version": result.version,
-            "commit_id": result.commit_id or None,
-            "dropped": result.dropped,
-            "absent": result.absent,
-            "dry_run": result.dry_run,
-            "retries": result.retries,
-        },
-        figures={"dropped": result.dropped, "conflicts_retried": result.retries},
-    )
+    return answer_of(result)
 
 
 DROP = Command(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.files.guesses import NOTHING, Guess, after_text, merged, of_json, spark_type
-from catalog.schema.columns import type_text
+from catalog.schema.names import type_text
 
 BIG = "9223372036854775808"
 BIGGER = "9" * 38

@@ -21,8 +21,8 @@ from catalog.names.model import (
     reference,
     version_key,
 )
-from catalog.verify.changes import Step
-from catalog.verify.names import Names
+from catalog.verify.model import VersionStep
+from catalog.verify.replay import NameReplay
 
 
 @pytest.mark.parametrize("name", ["", "a/b", None, 3, "x" * 256, "a\nb", "a\x7f", "\ud800"])
@@ -108,13 +108,13 @@ def version(number: int, compatible: bool = True, fingerprint: str | None = "f")
     return {"kind": "version", "key": f"n/{number}", "fingerprint": fingerprint, "said": said}
 
 
-def step(at: int, *rows: dict[str, Any], gone: str = "") -> Step:
+def step(at: int, *rows: dict[str, Any], gone: str = "") -> VersionStep:
     after: dict[Any, Any] = {(row["kind"], row["key"]): row for row in rows}
-    return Step(at, {**after, **({("version", gone): None} if gone else {})})
+    return VersionStep(at, {**after, **({("version", gone): None} if gone else {})})
 
 
-def problems(*steps: Step) -> list[tuple[str, int]]:
-    names = Names()
+def problems(*steps: VersionStep) -> list[tuple[str, int]]:
+    names = NameReplay()
     return [(each.promise, each.row["version"]) for s in steps for each in names.follow(s)]
 
 
@@ -135,12 +135,12 @@ def problems(*steps: Step) -> list[tuple[str, int]]:
     ],
 )
 def test_verify_follows_a_name_from_version_to_version(
-    steps: list[Step], found: list[tuple[str, int]]
+    steps: list[VersionStep], found: list[tuple[str, int]]
 ) -> None:
     assert problems(*steps) == found
 
 
 def test_what_is_there_at_first_is_not_judged() -> None:
-    names = Names()
+    names = NameReplay()
     names.start(step(5, named(2, 2), version(1), version(2, False)))
     assert list(names.follow(step(6, named(3, 2), version(3)))) == []

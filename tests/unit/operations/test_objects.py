@@ -7,7 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from catalog.commit.operation_rows import Action, OperationRow
+from catalog.commit.operation_rows import OperationRow
+from catalog.commit.operation_rows import StagedAction as Action
 from catalog.errors import RuleViolation, UnknownObject
 from catalog.objects.changes import StagedObject, changes_of
 from catalog.objects.model import Object
