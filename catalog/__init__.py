@@ -12,9 +12,8 @@ from catalog.cache.metrics import CacheMetrics
 from catalog.cache.overlay import PlaceName
 from catalog.catalog import Catalog
 from catalog.config import Settings
-from catalog.contracts.checking import Offence
 from catalog.contracts.keeper import ContractResult
-from catalog.contracts.model import Breach, Contract
+from catalog.contracts.model import Contract
 from catalog.delta.runs import Run
 from catalog.delta.store import Epoch
 from catalog.errors import CatalogError
@@ -24,7 +23,7 @@ from catalog.files.publisher import FileProblem, FilesReport
 from catalog.files.storage import Files
 from catalog.maintenance.cleanup import CleanupReport
 from catalog.maintenance.compaction import MaintainReport
-from catalog.model import DropResult, PublishResult, Segment, UpgradeReport
+from catalog.model import Breach, DropResult, Offence, PublishResult, Segment, UpgradeReport
 from catalog.names.model import NamedSchema, Registered, StillWorks
 from catalog.objects.model import Object, StoredObject
 from catalog.objects.types import ObjectType, States

@@ -27,7 +27,7 @@ from catalog.commit.committer import Committer, OperationCounters
 from catalog.config import Settings, user
 from catalog.context import Call, CallOptions, Context
 from catalog.contracts.api import ContractsApi
-from catalog.contracts.reading import KnownTerms
+from catalog.contracts.enforcement import KnownTerms
 from catalog.delta import tables
 from catalog.delta.audit_log import AuditLog
 from catalog.delta.layout import LAYOUT, Layout

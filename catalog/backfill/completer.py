@@ -13,15 +13,20 @@ import pyarrow as pa
 from catalog.backfill.model import Completion, troubled
 from catalog.commit.claims import claims_on
 from catalog.commit.committer import commit_until_settled
-from catalog.contracts.checking import Offence, reasons_of, refused_only, violation, warned
-from catalog.contracts.inspecting import Inspection
-from catalog.contracts.reading import KnownTerms
+from catalog.contracts.enforcement import (
+    Inspection,
+    KnownTerms,
+    reasons_of,
+    refused_only,
+    violation,
+    warned,
+)
 from catalog.delta.failures import Failure, classify, first_line
 from catalog.delta.statements import Claims, Statement, complete_segments
 from catalog.delta.writer import Executed, RefusedByCheck, Writer
 from catalog.environment import Deadline, Environment
 from catalog.errors import CatalogError, ContractViolation, FingerprintCollision
-from catalog.model import Caller, Kind, State
+from catalog.model import Caller, Kind, Offence, State
 from catalog.segments.batch import batch_of, plan_group
 from catalog.segments.group import source_of, written_segments
 

@@ -18,19 +18,18 @@ from catalog.backups.difference import (
     taken_numbers,
 )
 from catalog.commit.rows import schema_bucket
-from catalog.contracts.limits import TableLimits
-from catalog.contracts.reading import DatasourceRow, read_datasources
+from catalog.contracts.model import TableLimits
+from catalog.contracts.store import DatasourceRow, read_datasources
 from catalog.delta.layout import complete, schema_bucket_sql
 from catalog.delta.session import Tuning, tune
 from catalog.delta.statements import BULK_ROWS, DATASOURCE
 from catalog.delta.store import Store
 from catalog.errors import NumberTaken
 from catalog.model import Kind
-from catalog.objects.graph import Graph
-from catalog.objects.limits import changed_limits
-from catalog.objects.model import Node
-from catalog.objects.reading import Objects, all_objects, objects_of
-from catalog.objects.state import Difference, difference
+from catalog.objects.changes import Difference, Graph, difference
+from catalog.objects.model import ObjectNode
+from catalog.objects.platform import changed_limits
+from catalog.objects.store import Objects, all_objects, objects_of
 from catalog.progress import Progress, Step
 from catalog.schema.names import literal
 
@@ -55,12 +54,12 @@ class ObjectChanges:
     """All objects now, and after the rollback."""
 
     now: Objects
-    nodes: Mapping[str, Node]
+    nodes: Mapping[str, ObjectNode]
     changed: Difference
     published_micros: Mapping[str, int]
 
     @property
-    def written(self) -> dict[str, Node]:
+    def written(self) -> dict[str, ObjectNode]:
         return {**self.changed.inserted, **self.changed.updated}
 
     @property
@@ -220,7 +219,9 @@ def check_numbers(past: Past, now: DataFrame) -> None:
         )
 
 
-def rolled_back(now: Mapping[str, Node], then: Mapping[str, Node], highest: int) -> dict[str, Node]:
+def rolled_back(
+    now: Mapping[str, ObjectNode], then: Mapping[str, ObjectNode], highest: int
+) -> dict[str, ObjectNode]:
     """All objects with the contents and ids of then, and revisions that only go up (pure).
 
     An object that differs from now gets a new revision, and so does every object that links to it,
@@ -244,10 +245,10 @@ def rolled_back(now: Mapping[str, Node], then: Mapping[str, Node], highest: int)
     }
 
 
-def _same(now: Node | None, then: Node) -> bool:
+def _same(now: ObjectNode | None, then: ObjectNode) -> bool:
     # The digest covers all content but the revisions in links.
     return now is not None and now.id == then.id and now.digest == then.digest
 
 
-def _revision(now: Node | None, then: Node, highest: int) -> int:
+def _revision(now: ObjectNode | None, then: ObjectNode, highest: int) -> int:
     return now.revision + 1 if now is not None and now.id == then.id else highest + 1

@@ -21,15 +21,15 @@ from catalog.commit.committer import Committed, Committer, Settled
 from catalog.commit.operation_rows import OBJECT_BUCKET
 from catalog.commit.rows import RowSet
 from catalog.context import Call
-from catalog.contracts.rows import write_terms
-from catalog.contracts.terms import Terms
+from catalog.contracts.model import Terms
+from catalog.contracts.store import write_terms
 from catalog.delta.changes import RowChange, plain_clash
 from catalog.delta.layout import bucket_of
 from catalog.delta.session import Tuning
 from catalog.delta.statements import DATASOURCE, Statement
 from catalog.model import Kind, from_micros
-from catalog.objects.apply import check_in_order, in_order, write_objects
-from catalog.objects.reading import staged_objects
+from catalog.objects.plan import check_in_order, in_order
+from catalog.objects.store import staged_objects, write_objects
 from catalog.progress import Progress
 
 log = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from catalog.cli.answer import Table
-from catalog.contracts.checking import Offence
+from catalog.model import Offence
 
 _COLUMNS = (
     *("datasource", "fingerprint", "segments", "example", "column", "rule", "words"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from catalog.errors import InvalidInput, NotInSnapshot, UnknownName, UnknownSchema
-from catalog.names.keys import reference
+from catalog.names.model import reference
 from catalog.schema import Schema
 from catalog.schema.canonical import is_prefix
 

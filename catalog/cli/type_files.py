@@ -7,9 +7,8 @@ from typing import Any
 
 from catalog.cli.object_lines import text_of, told, unique_names
 from catalog.errors import InvalidInput
-from catalog.objects.declaration import type_from
 from catalog.objects.platform import PLATFORM
-from catalog.objects.types import ObjectType
+from catalog.objects.types import ObjectType, type_from
 
 # Stands for the types of the platform, which no file has to declare.
 BUILT_IN = "platform"

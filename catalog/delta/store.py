@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -13,7 +13,15 @@ from pyspark.errors import PySparkException
 
 from catalog.delta.layout import BUCKETS_PROPERTY, SCHEMA_BUCKETS, bucket_of
 from catalog.delta.location import ENTRIES, Location, local_path
-from catalog.errors import CatalogReplaced, InvalidEpoch, InvalidInput, VersionNotFound
+from catalog.errors import (
+    CatalogReplaced,
+    InvalidEpoch,
+    InvalidInput,
+    UnknownSchema,
+    VersionNotFound,
+)
+from catalog.schema import Schema
+from catalog.schema.model import read_stored
 from catalog.schema.names import literal
 
 if TYPE_CHECKING:
@@ -155,6 +163,19 @@ class Store:
         """The same, payloads only."""
         found = self.definitions_of(fingerprints, version)
         return {name: definition.payload for name, definition in found.items()}
+
+    def schemas_of(self, fingerprints: Collection[str | None], version: int) -> dict[str, Schema]:
+        """The schemas with these fingerprints at a version; raises if one is not stored."""
+        wanted = sorted({each for each in fingerprints if each is not None})
+        payloads = self.payloads_of(wanted, version)
+        if missing := [each for each in wanted if each not in payloads]:
+            raise UnknownSchema(
+                f"The schema {missing[0]} is referred to and not stored at version {version}. Run "
+                "verify to see what else is wrong.",
+                fingerprint=missing[0],
+                version=version,
+            )
+        return {each: read_stored(each, payloads[each]) for each in wanted}
 
     def changes(self, first: int, last: int) -> DataFrame:
         """The change feed of the versions from `first` to `last`, both included."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from catalog.contracts.checking import reasons_of
+from catalog.contracts.enforcement import reasons_of
 from catalog.delta.layout import of_datasource
 from catalog.delta.store import Store
 from catalog.errors import ContractViolation, InvalidInput, InvalidSegment, SegmentConflict

@@ -24,20 +24,18 @@ from catalog.commit.operation_rows import (
 )
 from catalog.commit.rows import RowSet
 from catalog.context import Call
-from catalog.contracts.checking import offences_of, refused_only, violation
-from catalog.contracts.limits import TableLimits
-from catalog.contracts.reading import group_segments, read_datasources, schemas_of
-from catalog.contracts.rows import write_limits
-from catalog.contracts.terms import Terms
+from catalog.contracts.enforcement import offences_of, refused_only, violation
+from catalog.contracts.model import TableLimits, Terms
+from catalog.contracts.store import group_segments, read_datasources, write_limits
 from catalog.delta.layout import bucket_of
 from catalog.delta.statements import BULK_ROWS, Statement, listed
 from catalog.delta.store import ADVANCE, Store
 from catalog.errors import EpochNotNewer, EpochOrder, EpochRegression
-from catalog.objects.apply import after, check_in_order, in_order, write_objects
-from catalog.objects.limits import changed_limits
-from catalog.objects.model import Node
-from catalog.objects.reading import StagedObject, all_objects, staged_objects
-from catalog.objects.schemas import check_schemas
+from catalog.objects.changes import StagedObject
+from catalog.objects.model import ObjectNode
+from catalog.objects.plan import after, check_in_order, in_order
+from catalog.objects.platform import changed_limits
+from catalog.objects.store import all_objects, check_schemas, staged_objects, write_objects
 from catalog.operations.decision import (
     Decision,
     check_complete,
@@ -261,7 +259,7 @@ def check_tables(
     store: Store,
     buckets: int,
     version: int,
-    nodes: Mapping[str, Node],
+    nodes: Mapping[str, ObjectNode],
     staged: Sequence[StagedObject],
     operation: OperationRow,
 ) -> None:
@@ -295,6 +293,6 @@ def _check_segments(
         f"AND action IN ('{StagedAction.PUBLISH}', '{StagedAction.REPLACE}')"
     )
     groups = group_segments(segments, terms)
-    schemas = schemas_of(store, version, {each.fingerprint for each in groups})
+    schemas = store.schemas_of({each.fingerprint for each in groups}, version)
     if refused := refused_only(offences_of(groups, terms, schemas)):
         raise violation(refused)

@@ -19,15 +19,15 @@ from catalog.commit.operation_rows import (
     part_key,
 )
 from catalog.commit.rows import ENTRY, RowSet, as_changes, segment_bucket
-from catalog.contracts.checking import Offence, offences_among
-from catalog.contracts.terms import Terms
+from catalog.contracts.enforcement import offences_among
+from catalog.contracts.model import Terms
 from catalog.delta.changes import RowChange
 from catalog.delta.layout import bucket_of
 from catalog.delta.statements import Bounds, Partition, not_among
 from catalog.delta.store import Store
 from catalog.environment import Environment
 from catalog.errors import InvalidInput
-from catalog.model import Kind, OnExisting
+from catalog.model import Kind, Offence, OnExisting
 from catalog.objects.changes import Changes, put_payload
 from catalog.operations.placement import Lock, Placed, Placement
 from catalog.schema.names import literal

@@ -19,20 +19,18 @@ from catalog.commit.operation_rows import (
 )
 from catalog.commit.rows import RowSet, segment_bucket
 from catalog.context import Call
-from catalog.contracts.checking import Offence, refused_only, violation, warned
-from catalog.contracts.terms import NO_TERMS, Terms
+from catalog.contracts.enforcement import refused_only, violation, warned
+from catalog.contracts.model import NO_TERMS, Terms
 from catalog.delta.changes import staging_clash
 from catalog.delta.layout import bucket_of
 from catalog.delta.statements import DATASOURCE, Statement
 from catalog.errors import InvalidInput, OperationDecided, PartConflict
-from catalog.model import Kind
-from catalog.objects.apply import after, changes_by_part, in_order
-from catalog.objects.changes import united
-from catalog.objects.declared import Types
-from catalog.objects.judging import check_part, completed_by
-from catalog.objects.limits import limits_of
-from catalog.objects.reading import StagedObject, all_objects, staged_objects
-from catalog.objects.state import locks
+from catalog.model import Kind, Offence
+from catalog.objects.changes import StagedObject, locks, united
+from catalog.objects.declarations import Types
+from catalog.objects.plan import after, changes_by_part, check_part, completed_by, in_order
+from catalog.objects.platform import limits_of
+from catalog.objects.store import all_objects, staged_objects
 from catalog.operations.part import PartContent, PartRows
 from catalog.operations.placement import Lock, Placed, StagedClaim, lock, place
 from catalog.operations.store import (

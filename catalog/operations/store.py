@@ -18,7 +18,7 @@ from catalog.commit.operation_rows import (
     StagedAction,
 )
 from catalog.commit.rows import RowSet, as_changes, segment_bucket
-from catalog.contracts.reading import DATASOURCE_COLUMNS, DatasourceRow, datasource_rows
+from catalog.contracts.store import DATASOURCE_COLUMNS, DatasourceRow, datasource_rows
 from catalog.delta.changes import RowChange
 from catalog.delta.layout import bucket_of
 from catalog.delta.statements import CONTRADICTS, DATASOURCE, bounds_clause, listed

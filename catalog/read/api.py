@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from catalog.context import Context
-from catalog.contracts.reading import read_policy
+from catalog.contracts.store import read_policy
 from catalog.delta.layout import of_datasource
 from catalog.delta.store import AsOf
 from catalog.errors import NotInSnapshot
 from catalog.evolution.merge import Policy
 from catalog.evolution.projection import OnLoss
-from catalog.names.keys import check_name, reference
-from catalog.names.reading import stored_name
+from catalog.names.model import check_name, reference
+from catalog.names.store import stored_name
 from catalog.read.datasource import DatasourceSchema, combined_schemas, frame_of
 from catalog.read.reader import DataReader, ReadRequest
 from catalog.read.registry import Holders, Registry

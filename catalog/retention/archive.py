@@ -20,7 +20,7 @@ from catalog.errors import BrokenFile, InvalidObject
 from catalog.files.paths import FORMATS, escaped, place_of
 from catalog.files.storage import Copied, Copier
 from catalog.model import Caller
-from catalog.objects.model import Node
+from catalog.objects.model import ObjectNode
 from catalog.retention.selection import DueSegment
 from catalog.schema.model import read_stored
 
@@ -38,7 +38,7 @@ _HIDDEN = ("_", ".")
 # --- where (pure) ---------------------------------------------------------------------------------
 
 
-def archive_of(datasource: str, databases: Collection[str], objects: Iterable[Node]) -> str:
+def archive_of(datasource: str, databases: Collection[str], objects: Iterable[ObjectNode]) -> str:
     """The location to which segments of a datasource are archived; raises if there is not one.
 
     Args:
@@ -52,7 +52,7 @@ def archive_of(datasource: str, databases: Collection[str], objects: Iterable[No
             f"Segments of {datasource} cannot be archived: {why}", datasource=datasource
         )
 
-    stores: dict[str, Node] = {}
+    stores: dict[str, ObjectNode] = {}
     names: set[str] = set()
     for each in objects:
         database, _, store = each.path.partition("/")
@@ -77,7 +77,7 @@ def archive_of(datasource: str, databases: Collection[str], objects: Iterable[No
     return _location(stores[name])
 
 
-def _location(store: Node) -> str:
+def _location(store: ObjectNode) -> str:
     location = store.body.get("location")
     if not isinstance(location, str) or not location.strip("/") or is_relative(location):
         raise InvalidObject(

@@ -14,16 +14,16 @@ from catalog.delta.failures import Failure, classify, first_line
 from catalog.errors import CatalogError, ClaimConflict, UnknownObject
 from catalog.model import DropResult, from_micros, micros
 from catalog.objects.model import StoredObject
-from catalog.objects.reading import of_type, stored_objects
 from catalog.objects.retention_rules import (
     RETENTION,
     TABLE,
-    Action,
     Assignment,
-    Rule,
+    RetentionAction,
+    RetentionRule,
     assigned,
     databases_of,
 )
+from catalog.objects.store import of_type, stored_objects
 from catalog.progress import Step
 from catalog.retention.archive import DATASTORE, LINK, Archiver, archive_of
 from catalog.retention.report import RefusedRule, Retained, RetentionFailure, RetentionReport
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 DEFAULT_LIMIT = 100_000
 # Segments in one commit; fewer where they are copied first, which takes far longer.
-_BATCH = {Action.DROP: 5_000, Action.ARCHIVE: 500}
+_BATCH = {RetentionAction.DROP: 5_000, RetentionAction.ARCHIVE: 500}
 _MOST_FAILURES = 100
 
 Drop = Callable[[Mapping[str, str]], DropResult]
@@ -46,7 +46,7 @@ class _Tally:
     """What became of the segments of one datasource so far."""
 
     datasource: str
-    rule: Rule
+    rule: RetentionRule
     due: Due
     archived: int = 0
     dropped: int = 0
@@ -157,7 +157,7 @@ class Retainer:
         return ""
 
     def _archiver(self, tally: _Tally, objects: Sequence[StoredObject]) -> Archiver | None:
-        if tally.rule.action is not Action.ARCHIVE:
+        if tally.rule.action is not RetentionAction.ARCHIVE:
             return None
         name = tally.datasource
         databases = databases_of(objects).get(name, set())

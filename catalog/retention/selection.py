@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from catalog.delta.layout import bucket_of, of_datasource
 from catalog.delta.store import MOST_NAMED, Store
-from catalog.objects.retention_rules import Rule
+from catalog.objects.retention_rules import RetentionRule
 from catalog.schema.names import literal
 
 # When the age of a segment begins: at the end of its interval, else at its publication. A number,
@@ -19,7 +19,7 @@ from catalog.schema.names import literal
 _AT = "unix_micros(coalesce(ends_at, published_at))"
 
 
-def may_go(rule: Rule, count: int, oldest: int, now: int) -> bool:
+def may_go(rule: RetentionRule, count: int, oldest: int, now: int) -> bool:
     """Whether a rule drops any segment, from their number and the oldest alone."""
     limit = rule.oldest_kept(now)
     too_old = limit is not None and oldest < limit
@@ -86,7 +86,7 @@ class RetentionSearch:
         found = {row["datasource"]: Overview(row["found"], row["oldest"]) for row in rows}
         return {name: found[name] for name in names if name in found}
 
-    def due(self, datasource: str, rule: Rule, now: int) -> Due | None:
+    def due(self, datasource: str, rule: RetentionRule, now: int) -> Due | None:
         """The segments of a datasource that go; None if there are none."""
         where = self._condition(datasource, rule, now)
         if where is None:
@@ -115,7 +115,7 @@ class RetentionSearch:
         )
         return [DueSegment(**row) for row in rows]
 
-    def _condition(self, datasource: str, rule: Rule, now: int) -> str | None:
+    def _condition(self, datasource: str, rule: RetentionRule, now: int) -> str | None:
         """The condition for segments that go; None if there are none.
 
         Age and count take from the old end of one order, so borders in it select what goes. Row

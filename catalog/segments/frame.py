@@ -11,9 +11,8 @@ from pyspark.sql import functions as F
 
 from catalog.commit.claims import standing_claims
 from catalog.commit.committer import commit_until_settled
-from catalog.contracts.checking import Offence, refused_only, violation, warned
-from catalog.contracts.reading import KnownTerms
-from catalog.contracts.terms import Terms
+from catalog.contracts.enforcement import KnownTerms, refused_only, violation, warned
+from catalog.contracts.model import Terms
 from catalog.delta.queue import CommitQueue
 from catalog.delta.statements import (
     ASKING,
@@ -30,7 +29,7 @@ from catalog.delta.statements import (
 )
 from catalog.delta.writer import Executed, RefusedByCheck, Writer
 from catalog.environment import Deadline, Environment
-from catalog.model import Caller, Kind, OnExisting, PublishResult, micros
+from catalog.model import Caller, Kind, Offence, OnExisting, PublishResult, micros
 from catalog.progress import Progress, Step, silent
 from catalog.schema.names import literal
 from catalog.segments.batch import conflict

@@ -11,9 +11,7 @@ from pyspark.sql import functions as F
 from catalog.commit.claims import claimed, claims_on
 from catalog.commit.committer import collision, commit_until_settled
 from catalog.commit.rows import MISSING_DIGEST_SQL, key_table, segment_bucket
-from catalog.contracts.checking import Offence, refused_only, violation, warned
-from catalog.contracts.inspecting import Inspection
-from catalog.contracts.reading import KnownTerms
+from catalog.contracts.enforcement import Inspection, KnownTerms, refused_only, violation, warned
 from catalog.delta.queue import CommitRequest
 from catalog.delta.statements import (
     DATASOURCE,
@@ -28,7 +26,7 @@ from catalog.delta.store import Store
 from catalog.delta.writer import Executed, RefusedByCheck, Writer
 from catalog.environment import Deadline, Environment, Together
 from catalog.errors import FingerprintCollision
-from catalog.model import Caller, Kind, OnExisting, PublishResult
+from catalog.model import Caller, Kind, Offence, OnExisting, PublishResult
 from catalog.segments.batch import Batch, GroupPlan, KnownSegment, plan_group
 
 if TYPE_CHECKING:

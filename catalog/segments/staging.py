@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from catalog.commit.committer import collision
 from catalog.commit.rows import STAGED_DIGEST_SQL
-from catalog.contracts.checking import Offence, offences_of
-from catalog.contracts.reading import group_segments
-from catalog.contracts.terms import Terms
+from catalog.contracts.enforcement import offences_of
+from catalog.contracts.model import Terms
+from catalog.contracts.store import group_segments
 from catalog.delta.layout import TABLE_PROPERTY, properties_sql
 from catalog.delta.location import Location, TableLock
 from catalog.delta.session import Tuning, release, tune
@@ -26,7 +26,7 @@ from catalog.delta.tables import create_table, ours_exists
 from catalog.delta.writer import Writer
 from catalog.environment import Deadline, Environment
 from catalog.errors import DuplicateSegment, InvalidSegment
-from catalog.model import Kind
+from catalog.model import Kind, Offence
 from catalog.schema import Schema
 from catalog.schema.names import literal
 from catalog.segments.described import INVALID, STAGED_DDL, Describe

@@ -19,10 +19,10 @@ from pyspark.sql import functions as F
 from catalog.cache.loader import Loader
 from catalog.cache.snapshot import Position
 from catalog.delta.store import Store
-from catalog.names.keys import parts_of
-from catalog.objects.declared import Types
-from catalog.objects.model import Node
-from catalog.objects.rules import Broken, newly_broken
+from catalog.names.model import parts_of
+from catalog.objects.declarations import Types
+from catalog.objects.model import ObjectNode
+from catalog.objects.rules import BrokenRule, newly_broken
 from catalog.objects.types import TYPE
 from catalog.verify.model import Counterexample, Row, VersionStep, Violations
 from catalog.verify.rows import (
@@ -326,10 +326,10 @@ class RuleReplay:
     """
 
     def __init__(self) -> None:
-        self._nodes: dict[str, Node] = {}
+        self._nodes: dict[str, ObjectNode] = {}
         self._versions: dict[str, set[int]] = {}
         self._types = Types()
-        self._broken: list[Broken] = []
+        self._broken: list[BrokenRule] = []
 
     def start(self, step: VersionStep) -> None:
         # The check of the first version reports what is broken there.
@@ -361,7 +361,7 @@ class RuleReplay:
             return True
         return any(self._types.get(name) is not None for name in touched)
 
-    def _all_broken(self) -> list[Broken]:
+    def _all_broken(self) -> list[BrokenRule]:
         if not self._types:
             return []
         known = {name: numbers for name, numbers in self._versions.items() if numbers}

@@ -16,8 +16,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from catalog.commit.rows import DIGEST_SQL
-from catalog.contracts.limits import TableLimits, limits_document
-from catalog.contracts.terms import stored_limits
+from catalog.contracts.model import TableLimits, limits_document, stored_limits
 from catalog.delta.layout import (
     BEFORE_SLASH,
     NAME_BUCKETS,
@@ -26,13 +25,12 @@ from catalog.delta.layout import (
     bucket_sql,
 )
 from catalog.errors import CorruptSchema, InvalidObject, InvalidSchema
-from catalog.names.keys import parts_of
-from catalog.names.model import Head, Version
-from catalog.objects.declared import Types
-from catalog.objects.limits import limits_of
-from catalog.objects.model import Node, digest_of
-from catalog.objects.rules import Broken, broken_rules
-from catalog.objects.schemas import known_versions, missing_schemas, named_schemas
+from catalog.names.model import NameHead, Version, parts_of
+from catalog.names.store import known_versions
+from catalog.objects.declarations import Types
+from catalog.objects.model import ObjectNode, digest_of
+from catalog.objects.platform import limits_of, missing_schemas, named_schemas
+from catalog.objects.rules import BrokenRule, broken_rules
 from catalog.objects.types import TYPE
 from catalog.schema import Schema
 from catalog.verify.model import Counterexample, Row, Violations
@@ -265,7 +263,7 @@ def _check_objects(found: Violations, rows: str) -> None:
 
 def _content_problem(row: Row) -> str | None:
     try:
-        node = Node.from_payload(**row)
+        node = ObjectNode.from_payload(**row)
     except InvalidObject as error:
         return f"the payload cannot be read: {error.message}"
     digest = digest_of(node.json, node.links, node.fingerprint, node.datasource)
@@ -274,10 +272,10 @@ def _content_problem(row: Row) -> str | None:
     return None
 
 
-def node_of(row: Row) -> Node | None:
+def node_of(row: Row) -> ObjectNode | None:
     """An object, or none if it cannot be read, which the check of contents reports."""
     with suppress(InvalidObject):
-        return Node.from_payload(key=row["key"], **{name: row[name] for name in CONTENT})
+        return ObjectNode.from_payload(key=row["key"], **{name: row[name] for name in CONTENT})
     return None
 
 
@@ -301,14 +299,14 @@ def _check_rules(found: Violations, rows: str) -> None:
 
 
 def broken(
-    types: Types, nodes: Mapping[str, Node], versions: Mapping[str, set[int]]
-) -> list[Broken]:
+    types: Types, nodes: Mapping[str, ObjectNode], versions: Mapping[str, set[int]]
+) -> list[BrokenRule]:
     """The rules that do not hold among all objects, given the versions of named schemas."""
     wanted = named_schemas(types, nodes, {})
     return [*broken_rules(types, nodes), *missing_schemas(wanted, versions)]
 
 
-def broken_rule(each: Broken, **where: int) -> Counterexample:
+def broken_rule(each: BrokenRule, **where: int) -> Counterexample:
     """A broken rule as a counterexample."""
     what = f"the rule {each.rule} does not hold"
     return Counterexample("rules", what, {**where, "key": each.key, "why": each.text})
@@ -336,7 +334,7 @@ def _wrong_limits(
             )
 
 
-def _nodes(session: SparkSession, query: str) -> dict[str, Node]:
+def _nodes(session: SparkSession, query: str) -> dict[str, ObjectNode]:
     rows = (row.asDict() for row in session.sql(query).collect())
     return {row["key"]: node for row in rows if (node := node_of(row)) is not None}
 
@@ -378,7 +376,7 @@ def check_name(name: str, known: NameRows) -> Iterator[Counterexample]:
     its versions. I5: both can be read."""
     row: dict[str, Any] = {"name": name}
     try:
-        head = None if known.head is None else Head.from_payload(name, known.head["said"])
+        head = None if known.head is None else NameHead.from_payload(name, known.head["said"])
         versions = {
             number: Version.from_payload(
                 f"{name}/{number}", number, each["fingerprint"], each["said"]

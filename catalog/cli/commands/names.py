@@ -9,7 +9,7 @@ from catalog.cli.answer import Answer, Table, fetch
 from catalog.cli.command import Access, Command, Work
 from catalog.cli.commands.naming import reasons_table
 from catalog.cli.options import add_as_of, add_limit, positive
-from catalog.names.keys import reference
+from catalog.names.model import reference
 
 if TYPE_CHECKING:
     from catalog.names.model import NamedSchema

@@ -14,8 +14,7 @@ from catalog.cli.commands.writing import add_why
 from catalog.cli.object_lines import STDIN, read_objects
 from catalog.cli.options import add_as_of, add_limit
 from catalog.objects.keeper import PutResult
-from catalog.objects.keys import check_type
-from catalog.objects.model import StoredObject
+from catalog.objects.model import StoredObject, check_type
 
 # --- put ------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from catalog.cli.job import run_job
 from catalog.environment import Environment
 from catalog.errors import InvalidInput, UnknownObject
 from catalog.model import micros
-from catalog.objects.retention_rules import Rule, Scope
+from catalog.objects.retention_rules import RetentionRule, Scope
 from catalog.retention.selection import RetentionSearch
 from tests.spark.files import broken, parquet
 from tests.unit.builders import segment
@@ -146,7 +146,7 @@ def test_the_search_in_the_table_finds_what_the_plan_says(catalog: Catalog) -> N
         age = chance.choice([None, 0.5, 2.0, 3.0])
         most = chance.choice([None, 1, 10, 40, 99] if age else [1, 10, 40, 99])
         keep = chance.choice([0, 0, 1, 15, 99])
-        any_rule = Rule("retention/datasource/x", Scope.DATASOURCE, "x", age, most, keep)
+        any_rule = RetentionRule("retention/datasource/x", Scope.DATASOURCE, "x", age, most, keep)
         expected = plan(any_rule, facts, now)
         due = search.due("d'ä", any_rule, now)
         assert (due is None) == (not expected), any_rule

@@ -22,9 +22,8 @@ from catalog.backfill.model import (
     troubled,
     waiting_of,
 )
-from catalog.contracts.checking import offences_among, violation
-from catalog.contracts.model import Contract
-from catalog.contracts.terms import Terms
+from catalog.contracts.enforcement import offences_among, violation
+from catalog.contracts.model import Contract, Terms
 from catalog.environment import Environment
 from catalog.errors import CommitFailed, FingerprintCollision, GaveUp
 from catalog.files.footer import Footer

@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 
 from catalog.backups.comparison import rolled_back
 from catalog.errors import CatalogError
-from catalog.objects.changes import changes_of
-from catalog.objects.model import Node, Object
-from catalog.objects.state import applied, difference
+from catalog.objects.changes import applied, changes_of, difference
+from catalog.objects.model import Object, ObjectNode
 from tests.unit.objects.strategies import changes, ids, links_agree
 
-State = Mapping[str, Node]
+State = Mapping[str, ObjectNode]
 
 DB = Object("db/x", {"n": 1})
 TABLE = Object("table/a", {}, ["db/x"])
@@ -64,7 +63,7 @@ _steps = st.lists(changes | st.integers(0, 20), min_size=1, max_size=12)
 @settings(max_examples=300)
 def test_in_any_history_an_id_and_a_revision_stand_for_one_content(steps: list[object]) -> None:
     """Against a plain account: every state is remembered, and all of them are compared."""
-    states: list[dict[str, Node]] = [{}]
+    states: list[dict[str, ObjectNode]] = [{}]
     # As the guard keeps it: never below a revision that was written.
     guard = 0
     for number, step in enumerate(steps):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from catalog.objects.retention_rules import Rule
+from catalog.objects.retention_rules import RetentionRule
 
 
 class Why(StrEnum):
@@ -38,7 +38,7 @@ class Going:
     why: Why
 
 
-def plan(rule: Rule, facts: Iterable[Fact], now: int) -> tuple[Going, ...]:
+def plan(rule: RetentionRule, facts: Iterable[Fact], now: int) -> tuple[Going, ...]:
     """The segments that go, oldest first.
 
     Segments are ordered by time and id. Age and count both take from the old end of that order, so

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog.objects.retention_rules import Rule, Scope
+from catalog.objects.retention_rules import RetentionRule, Scope
 from catalog.retention.selection import may_go
 from tests.unit.retention.specification import Fact, Going, Why, plan
 
@@ -16,8 +16,8 @@ DAY = 86_400_000_000
 NOW = 1_000 * DAY
 
 
-def rule(**fields: Any) -> Rule:
-    return Rule("retention/datasource/d", Scope.DATASOURCE, "d", **fields)
+def rule(**fields: Any) -> RetentionRule:
+    return RetentionRule("retention/datasource/d", Scope.DATASOURCE, "d", **fields)
 
 
 def days_ago(**ages: float) -> list[Fact]:
@@ -90,7 +90,7 @@ ANY_RULE = st.builds(
 
 @given(ANY_RULE, ANY_FACTS, st.randoms())
 def test_what_is_kept_is_newer_and_never_fewer_than_the_rule_says(
-    any_rule: Rule, facts: list[Fact], random: Any
+    any_rule: RetentionRule, facts: list[Fact], random: Any
 ) -> None:
     going = plan(any_rule, facts, NOW)
     gone = {each.id for each in going}
@@ -112,6 +112,8 @@ def test_what_is_kept_is_newer_and_never_fewer_than_the_rule_says(
 
 
 @given(ANY_RULE, ANY_FACTS)
-def test_count_and_oldest_tell_whether_anything_goes(any_rule: Rule, facts: list[Fact]) -> None:
+def test_count_and_oldest_tell_whether_anything_goes(
+    any_rule: RetentionRule, facts: list[Fact]
+) -> None:
     oldest = min((fact.at for fact in facts), default=NOW)
     assert may_go(any_rule, len(facts), oldest, NOW) == bool(plan(any_rule, facts, NOW))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from catalog.objects.model import Node, Object
+from catalog.objects.model import Object, ObjectNode
 from catalog.verify.model import VersionStep
 from catalog.verify.replay import RuleReplay, declares_types
 from catalog.verify.rows import CONTENT
@@ -15,24 +15,24 @@ from tests.unit.objects.platform import ground, node
 STATE = ground()
 
 
-def row(each: Node) -> dict[str, Any]:
+def row(each: ObjectNode) -> dict[str, Any]:
     columns = {name: getattr(each, name) for name in CONTENT if name != "payload"}
     return {"kind": "object", "key": each.key, "payload": each.payload(), **columns}
 
 
-def objects(version: int, after: Mapping[str, Node | None]) -> VersionStep:
+def objects(version: int, after: Mapping[str, ObjectNode | None]) -> VersionStep:
     return VersionStep(
         version,
         {("object", key): None if each is None else row(each) for key, each in after.items()},
     )
 
 
-def but(key: str, **body: Any) -> Node:
+def but(key: str, **body: Any) -> ObjectNode:
     """An object of the ground of which somebody changed the body by hand."""
     return replace(STATE[key], json=Object(key, {**STATE[key].body, **body}).json)
 
 
-def told(rules: RuleReplay, version: int, **after: Node | None) -> set[tuple[str, str, int]]:
+def told(rules: RuleReplay, version: int, **after: ObjectNode | None) -> set[tuple[str, str, int]]:
     keys = {key.replace("__", "/"): each for key, each in after.items()}
     return {
         (found.what, found.row["key"], found.row["version"])

@@ -7,9 +7,7 @@ import logging
 import pytest
 
 from catalog import Contract, Schema
-from catalog.contracts.checking import (
-    Group,
-    Offence,
+from catalog.contracts.enforcement import (
     offences_among,
     offences_of,
     reasons_of,
@@ -17,7 +15,9 @@ from catalog.contracts.checking import (
     violation,
     warned,
 )
-from catalog.contracts.terms import Terms
+from catalog.contracts.model import Terms
+from catalog.contracts.store import Group
+from catalog.model import Offence
 from tests.unit.builders import segment
 
 SUBSET = Contract(schema="a INT", enforcement="subset", max_rows=10)

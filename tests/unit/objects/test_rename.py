@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from catalog.errors import CatalogError, InvalidObject, RuleViolation, UnknownObject
+from catalog.objects import plan
 from catalog.objects.changes import changes_of
 from catalog.objects.model import Object, digest_of
-from catalog.objects.works import putting, removing, renaming
 from tests.unit.objects.platform import ground, node, replica, step
 from tests.unit.objects.strategies import links_agree
 
@@ -17,7 +17,7 @@ STATE = ground(Object("note/a", {"about": "node/n1"}, links=["node/n1", "databas
 
 
 def test_everything_below_moves_along_and_links_follow() -> None:
-    done = step(STATE, renaming("database/sales", "shop"))
+    done = step(STATE, plan.rename("database/sales", "shop"))
     assert done.moves == {
         "database/sales": "database/shop",
         "datastore_link/sales/main": "datastore_link/shop/main",
@@ -45,32 +45,32 @@ def test_everything_below_moves_along_and_links_follow() -> None:
 
 
 def test_references_in_bodies_and_names_taken_from_others_follow() -> None:
-    done = step(STATE, renaming("node/n1", "first"))
+    done = step(STATE, plan.rename("node/n1", "first"))
     assert done.moves == {"node/n1": "node/first"}
     assert done.nodes["replica/main/a/one"].body["node"] == "first"
     assert set(done.nodes["replica/main/a/one"].links) == {"shard/main/a", "node/first"}
-    done = step(done.nodes, renaming("datastore/main", "hot"))
+    done = step(done.nodes, plan.rename("datastore/main", "hot"))
     assert done.moves["datastore_link/sales/main"] == "datastore_link/sales/hot"
     assert done.moves["replica/main/a/one"] == "replica/hot/a/one"
     assert set(done.nodes["datastore_link/sales/hot"].links) == {"database/sales", "datastore/hot"}
     assert links_agree(done.nodes)
     # There and back again: the same content, and revisions that went on.
-    back = step(done.nodes, renaming("datastore/hot", "main")).nodes
+    back = step(done.nodes, plan.rename("datastore/hot", "main")).nodes
     assert back["shard/main/a"].digest == STATE["shard/main/a"].digest
     assert back["shard/main/a"].revision == 3
 
 
 def test_a_name_that_was_left_is_another_object_when_it_is_created_again() -> None:
-    moved = step(STATE, renaming("node/n3", "n4")).nodes
-    again = step(moved, putting(changes_of(node("n3", host="other"))), "again").nodes
+    moved = step(STATE, plan.rename("node/n3", "n4")).nodes
+    again = step(moved, plan.put(changes_of(node("n3", host="other"))), "again").nodes
     assert again["node/n3"].id == "again:node/n3"
     assert again["node/n4"].id == STATE["node/n3"].id
 
 
 def test_the_name_that_it_has_changes_nothing_and_case_may_change() -> None:
-    done = step(STATE, renaming("database/sales", "sales"))
+    done = step(STATE, plan.rename("database/sales", "sales"))
     assert (done.nodes, done.moves) == (STATE, {})
-    assert "table/Sales/orders" in step(STATE, renaming("database/sales", "Sales")).nodes
+    assert "table/Sales/orders" in step(STATE, plan.rename("database/sales", "Sales")).nodes
 
 
 @pytest.mark.parametrize(
@@ -90,12 +90,12 @@ def test_the_name_that_it_has_changes_nothing_and_case_may_change() -> None:
 )
 def test_a_rename_that_cannot_be_is_refused(key: str, name: Any, error: type[CatalogError]) -> None:
     with pytest.raises(error):
-        step(STATE, renaming(key, name))
+        step(STATE, plan.rename(key, name))
 
 
 def test_a_cascade_removes_what_is_below_and_what_refers() -> None:
     def removed(key: str) -> set[str]:
-        nodes = step(STATE, removing(changes_of(remove=key), cascade=True)).nodes
+        nodes = step(STATE, plan.remove(changes_of(remove=key), cascade=True)).nodes
         assert links_agree(nodes)
         return STATE.keys() - nodes.keys()
 

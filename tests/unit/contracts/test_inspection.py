@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from catalog import Contract, Schema
-from catalog.contracts.inspecting import Inspection
-from catalog.contracts.reading import KnownTerms
-from catalog.contracts.terms import Terms
+from catalog.contracts.enforcement import Inspection, KnownTerms
+from catalog.contracts.model import Terms
 from tests.unit.builders import segment
 
 STRICT = Terms("strict", Contract(schema=Schema.of("a INT"), enforcement="strict"))

@@ -1,4 +1,4 @@
-"""The rows of datasources with their contracts, out of the table."""
+"""The rows of datasources with their terms: read, written, and segments counted against them."""
 
 from __future__ import annotations
 
@@ -8,29 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from catalog.contracts.checking import Group
-from catalog.contracts.terms import NO_TERMS, Terms
+from catalog.commit.rows import RowSet
+from catalog.contracts.model import NO_TERMS, TableLimits, Terms
+from catalog.delta.changes import RowChange
 from catalog.delta.layout import bucket_of
 from catalog.delta.store import Store
-from catalog.errors import UnknownSchema
-from catalog.schema import Schema
-from catalog.schema.model import read_stored
+from catalog.model import Kind
 from catalog.schema.names import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 DATASOURCE_COLUMNS = "key, bucket, commit_id, digest, payload, fingerprint"
-# What a group of segments is counted by; the limits are those of their datasource.
-_GROUPED = {
-    "segments": "count(*)",
-    "beyond": "count_if(num_rows > max_rows OR size_bytes > max_bytes)",
-    "num_rows": "max(num_rows)",
-    "most_rows": "max_by(key, num_rows)",
-    "size_bytes": "max(size_bytes)",
-    "most_bytes": "max_by(key, size_bytes)",
-    "example": "min(key)",
-}
+
+
+# --- rows of datasources --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -44,7 +36,7 @@ class DatasourceRow:
 
 
 def read_datasource(store: Store, buckets: int, datasource: str, version: int) -> DatasourceRow:
-    """The row of one datasource at a version, or what stands for it if there is none."""
+    """The row of one datasource at a version, or an empty one if there is none."""
     return read_datasources(store, buckets, [datasource], version)[0]
 
 
@@ -60,7 +52,7 @@ def read_datasources(
 
 
 def read_policy(store: Store, buckets: int, datasource: str, version: int) -> str | None:
-    """The merge policy in a datasource's contract at a version, if it says one."""
+    """The merge policy in a datasource's contract at a version, if it has one."""
     found = store.session.sql(
         f"SELECT get_json_object(payload, '$.policy') AS policy FROM {store.pinned(version)} "
         f"WHERE kind = 'datasource' AND bucket = {bucket_of(datasource, buckets)} "
@@ -74,9 +66,7 @@ def read_terms(store: Store, version: int, buckets: Iterable[int]) -> dict[str, 
     homes = ", ".join(map(str, sorted(set(buckets))))
     # Of many datasources few have terms.
     found = _rows(
-        store,
-        version,
-        f"bucket IN ({homes}) AND (digest IS NOT NULL OR payload IS NOT NULL)",
+        store, version, f"bucket IN ({homes}) AND (digest IS NOT NULL OR payload IS NOT NULL)"
     )
     return {row.datasource: row.terms for row in found}
 
@@ -90,11 +80,10 @@ def _rows(store: Store, version: int, condition: str) -> list[DatasourceRow]:
 
 
 def datasource_rows(
-    store: Store, version: int, rows: Iterable[Mapping[str, Any]]
+    store: Store, version: int, rows: Collection[Mapping[str, Any]]
 ) -> list[DatasourceRow]:
     """Rows of kind `datasource` as values, with the schemas of their contracts."""
-    given = list(rows)
-    schemas = schemas_of(store, version, {row["fingerprint"] for row in given})
+    schemas = store.schemas_of({row["fingerprint"] for row in rows}, version)
     return [
         DatasourceRow(
             row["key"],
@@ -102,28 +91,80 @@ def datasource_rows(
             row["commit_id"],
             Terms.stored(row["digest"], row["payload"], schemas.__getitem__),
         )
-        for row in given
+        for row in rows
     ]
 
 
-def schemas_of(
-    store: Store, version: int, fingerprints: Collection[str | None]
-) -> dict[str, Schema]:
-    """The schemas with these fingerprints at a version; all of them are stored."""
-    wanted = sorted(each for each in fingerprints if each is not None)
-    payloads = store.payloads_of(wanted, version)
-    if missing := [each for each in wanted if each not in payloads]:
-        raise UnknownSchema(
-            f"The schema {missing[0]} is referred to and not stored at version {version}. Run "
-            "verify to see what else is wrong.",
-            fingerprint=missing[0],
-            version=version,
-        )
-    return {each: read_stored(each, payloads[each]) for each in wanted}
+def write_terms(rows: RowSet, before: DatasourceRow, after: Terms) -> None:
+    """Adds the row of a datasource with other terms to a commit, in place of the row that was read.
+
+    The statement must refuse every claim on the datasource, shared ones too (`plain_clash`), or
+    belong to the operation that holds it: segments that others have staged were checked against
+    the terms of before.
+    """
+    contract = after.contract
+    if contract is not None and contract.schema is not None:
+        rows.schema(contract.schema)
+    rows.add(
+        Kind.DATASOURCE,
+        before.bucket,
+        before.datasource,
+        RowChange.INSERT if before.commit_id is None else RowChange.UPDATE,
+        seen=before.commit_id,
+        fingerprint=None if contract is None else contract.fingerprint,
+        digest=after.digest,
+        payload=after.payload(),
+    )
+    rows.reads(Kind.STAGED, [before.bucket], before.datasource, before.datasource)
+
+
+def write_limits(
+    rows: RowSet, store: Store, buckets: int, version: int, limits: Mapping[str, TableLimits]
+) -> None:
+    """Adds the rows of datasources whose tables set other limits; contracts stay."""
+    for row in read_datasources(store, buckets, limits, version):
+        write_terms(rows, row, Terms.of(row.terms.contract, limits[row.datasource]))
+
+
+# --- segments -------------------------------------------------------------------------------------
+
+# The aggregates of `Group`; `max_rows` and `max_bytes` are the limits of the datasource.
+_GROUPED = {
+    "segments": "count(*)",
+    "beyond": "count_if(num_rows > max_rows OR size_bytes > max_bytes)",
+    "num_rows": "max(num_rows)",
+    "most_rows": "max_by(key, num_rows)",
+    "size_bytes": "max(size_bytes)",
+    "most_bytes": "max_by(key, size_bytes)",
+    "example": "min(key)",
+}
+
+
+@dataclass(frozen=True)
+class Group:
+    """Segments of a datasource with one schema, aggregated by Spark.
+
+    Attributes:
+        segments: how many there are.
+        beyond: how many of them are larger than a limit.
+        num_rows: of the one with the most rows, which is `most_rows`.
+        size_bytes: of the one with the most bytes, which is `most_bytes`.
+        example: the id that comes first.
+    """
+
+    datasource: str
+    fingerprint: str | None
+    segments: int
+    beyond: int
+    num_rows: int | None
+    most_rows: str | None
+    size_bytes: int | None
+    most_bytes: str | None
+    example: str
 
 
 def group_segments(segments: DataFrame, terms: Mapping[str, Terms]) -> list[Group]:
-    """Rows of segments by datasource and schema, as far as their datasources have terms."""
+    """Rows of segments by datasource and schema; datasources without terms are left out."""
     limits = segments.sparkSession.createDataFrame(
         [(name, each.most("max_rows"), each.most("max_bytes")) for name, each in terms.items()],
         "datasource STRING, max_rows BIGINT, max_bytes BIGINT",
@@ -142,45 +183,3 @@ def segments_of(store: Store, version: int, row: DatasourceRow) -> DataFrame:
         f"SELECT * FROM {store.pinned(version)} WHERE kind = 'segment' "
         f"AND bucket = {row.bucket} AND datasource = {literal(row.datasource)}"
     )
-
-
-class KnownTerms:
-    """The terms that a catalog last saw for each datasource: what its publishes plan with.
-
-    They may be outdated. The statement that carries their digest refuses itself then, and `learn`
-    reads them anew.
-    """
-
-    def __init__(self, store: Store, buckets: int) -> None:
-        self._store = store
-        self._buckets = buckets
-        self._terms: dict[str, Terms] = {}
-
-    def of(self, datasources: Iterable[str]) -> dict[str, Terms]:
-        """Those of some datasources, as far as they have any."""
-        return {name: self._terms[name] for name in datasources if name in self._terms}
-
-    def __bool__(self) -> bool:
-        """Whether some datasource is known to have terms: most catalogs have no contracts."""
-        return bool(self._terms)
-
-    def within(self, homes: Collection[int]) -> dict[str, Terms]:
-        """Those of all datasources in some buckets."""
-        return {
-            name: terms
-            for name, terms in self._terms.items()
-            if bucket_of(name, self._buckets) in homes
-        }
-
-    def learn(self, datasources: Collection[str]) -> dict[str, Terms]:
-        """Reads the terms of some datasources, as they are now."""
-        learned = self.learn_within({bucket_of(name, self._buckets) for name in datasources})
-        return {name: terms for name, terms in learned.items() if name in datasources}
-
-    def learn_within(self, homes: Collection[int]) -> dict[str, Terms]:
-        """Reads all terms in some buckets, as they are now."""
-        learned = read_terms(self._store, self._store.head().version, homes)
-        for name in self.within(homes):
-            del self._terms[name]
-        self._terms |= learned
-        return learned

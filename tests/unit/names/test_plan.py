@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from catalog import Schema, compatibility, merged, superior
 from catalog.errors import IncompatibleSchema, InvalidInput, SchemaConflict, UnknownName
 from catalog.evolution import Mode
-from catalog.names.model import Head, Version
-from catalog.names.plan import History, Wanted, plan
+from catalog.names.model import NameHead, Version
+from catalog.names.plan import NameHistory, Registration, plan
 from catalog.schema.names import folded
 from tests.unit.evolution.strategies import related
-from tests.unit.named.book import Book, book
+from tests.unit.names.book import Book, book
 
 MODES = [str(mode) for mode in Mode]
 # Which schema comes next, and whether its writer says what it started from.
@@ -25,11 +25,11 @@ ASKED = st.lists(st.tuples(st.booleans(), st.integers(0, 5)), min_size=1, max_si
 
 
 def test_the_first_registration_is_version_1_with_the_mode_that_is_given() -> None:
-    planned = plan(None, Wanted("orders", Schema.of("a INT"), note="first"))
-    assert planned.head == Head(Mode.BACKWARD, 1, 1)
+    planned = plan(None, Registration("orders", Schema.of("a INT"), note="first"))
+    assert planned.head == NameHead(Mode.BACKWARD, 1, 1)
     assert planned.version == Version(1, Schema.of("a INT").fingerprint, note="first")
     assert not planned.repeated
-    full = plan(None, Wanted("orders", Schema.of("a INT"), Mode.FULL, base=0))
+    full = plan(None, Registration("orders", Schema.of("a INT"), Mode.FULL, base=0))
     assert (full.head.mode, full.version.base, full.version.merged) == (Mode.FULL, 0, False)
 
 
@@ -282,7 +282,7 @@ def test_what_does_not_merge_is_refused_with_its_columns(
 # --- laws -----------------------------------------------------------------------------------------
 
 
-def naive_breaking(history: History) -> int:
+def naive_breaking(history: NameHistory) -> int:
     """The last version that somebody since the last such version cannot be read in."""
     last = 1
     for number in range(2, history.head.current + 1):
@@ -293,7 +293,7 @@ def naive_breaking(history: History) -> int:
     return last
 
 
-def naive_dropped(history: History) -> dict[tuple[str, ...], tuple[str, int]]:
+def naive_dropped(history: NameHistory) -> dict[tuple[str, ...], tuple[str, int]]:
     """Every column that was there once and is not now, by a look at every version."""
     gone: dict[tuple[str, ...], tuple[str, int]] = {}
     numbers = range(1, history.head.current + 1)

@@ -6,7 +6,7 @@ from typing import Any
 
 from catalog import Schema
 from catalog.evolution import Mode
-from catalog.names.plan import History, Planned, Wanted, plan
+from catalog.names.plan import NameHistory, Planned, Registration, plan
 
 
 class Book:
@@ -14,17 +14,19 @@ class Book:
 
     def __init__(self, mode: str = "backward") -> None:
         self.mode = Mode(mode)
-        self.history: History | None = None
+        self.history: NameHistory | None = None
 
     def register(self, schema: Schema | str, **wanted: Any) -> Planned:
         """Plans a registration, and writes what it plans."""
-        asked = Wanted("orders", Schema.of(schema), **wanted)
+        asked = Registration("orders", Schema.of(schema), **wanted)
         if self.history is None and asked.mode is None:
-            asked = Wanted("orders", asked.schema, self.mode, asked.base, asked.force, asked.note)
+            asked = Registration(
+                "orders", asked.schema, self.mode, asked.base, asked.force, asked.note
+            )
         planned = plan(self.history, asked)
         if not planned.repeated:
             before = self.history
-            self.history = History(
+            self.history = NameHistory(
                 planned.head,
                 (*(before.versions if before else ()), planned.version),
                 {
@@ -35,7 +37,7 @@ class Book:
         return planned
 
     @property
-    def written(self) -> History:
+    def written(self) -> NameHistory:
         assert self.history is not None
         return self.history
 

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog import Catalog, Contract, Segment
-from catalog.contracts.reading import KnownTerms
+from catalog.contracts.enforcement import KnownTerms
 from catalog.delta.statements import BULK_ROWS
 from catalog.environment import Environment
 from catalog.errors import ClaimConflict, ContractViolation, InvalidInput, SegmentConflict

@@ -10,8 +10,17 @@ from hypothesis import strategies as st
 
 from catalog.errors import CorruptSchema, InvalidName
 from catalog.evolution import Mode
-from catalog.names.keys import check_name, name_bucket, parts_of, reference, version_key
-from catalog.names.model import Dropped, Head, Reason, Version
+from catalog.names.model import (
+    Dropped,
+    NameHead,
+    Reason,
+    Version,
+    check_name,
+    name_bucket,
+    parts_of,
+    reference,
+    version_key,
+)
 from catalog.verify.model import VersionStep
 from catalog.verify.replay import NameReplay
 
@@ -74,14 +83,14 @@ def test_a_version_comes_back_from_its_row(version: Version) -> None:
     st.dictionaries(_TEXT, st.builds(Dropped, _TEXT, st.integers(1)), max_size=3),
 )
 def test_a_name_comes_back_from_its_row(mode: Mode, number: int, gone: dict[str, Dropped]) -> None:
-    head = Head(mode, number, number, gone)
-    assert Head.from_payload("n", head.payload()) == head
+    head = NameHead(mode, number, number, gone)
+    assert NameHead.from_payload("n", head.payload()) == head
 
 
 @pytest.mark.parametrize("payload", [None, "", "[]", "{}", '{"mode":"x"}', '{"reasons":[1]}'])
 def test_what_cannot_be_read_is_told(payload: str | None) -> None:
     with pytest.raises(CorruptSchema):
-        Head.from_payload("n", payload)
+        NameHead.from_payload("n", payload)
     with pytest.raises(CorruptSchema):
         Version.from_payload("n/1", 1, "f", payload)
 
@@ -90,7 +99,7 @@ def test_what_cannot_be_read_is_told(payload: str | None) -> None:
 
 
 def named(current: int, breaking: int = 1, fingerprint: str = "f") -> dict[str, Any]:
-    said = Head(Mode.BACKWARD, current, breaking).payload()
+    said = NameHead(Mode.BACKWARD, current, breaking).payload()
     return {"kind": "named", "key": "n", "fingerprint": fingerprint, "said": said}
 
 

@@ -1,4 +1,4 @@
-"""All types that are declared at one moment: what keys, links and bodies follow from them."""
+"""All declared types at one moment: the keys, links and bodies that follow from them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from catalog.errors import InvalidObject, InvalidType
-from catalog.objects.body import body_json
-from catalog.objects.contents import Problem, filled, problems
-from catalog.objects.declaration import type_from
-from catalog.objects.keys import check_key
-from catalog.objects.model import Named, Object
-from catalog.objects.types import STATE, TYPE, ObjectType
+from catalog.objects.fields import FieldProblem, filled, problems
+from catalog.objects.model import (
+    Keyed,
+    Object,
+    ObjectNode,
+    body_json,
+    canonical,
+    check_key,
+    digest_of,
+)
+from catalog.objects.types import STATE, TYPE, ObjectType, Rule, type_from
 
+# Names of rules that hold for all declared types.
 PARENT = "parent"
 REFERENCE = "reference"
 DECLARATION = "declaration"
@@ -28,7 +34,7 @@ class Types:
         self.broken = dict(broken or {})
 
     @classmethod
-    def among(cls, objects: Mapping[str, Named]) -> Types:
+    def among(cls, objects: Mapping[str, Keyed]) -> Types:
         """The types that are declared among these objects."""
         declared, broken = [], {}
         for key, found in objects.items():
@@ -52,7 +58,7 @@ class Types:
     # --- keys -------------------------------------------------------------------------------------
 
     def parent_of(self, key: str) -> str | None:
-        """The key of the object that this one is below, if its type says so."""
+        """The key of an object's parent or owner, if its type has one."""
         kind, _, path = key.partition("/")
         declared = self._types.get(kind)
         if declared is None:
@@ -62,7 +68,7 @@ class Types:
         return path if path.partition("/")[0] in declared.owners else None
 
     def shape_problem(self, key: str) -> str | None:
-        """What the key of an object of a declared type must look like, if it does not."""
+        """The form that the key of an object must have by its type, if it does not have it."""
         kind, *parts = key.split("/")
         declared = self._types.get(kind)
         if declared is None:
@@ -77,7 +83,7 @@ class Types:
         )
 
     def shape(self, name: str) -> tuple[str, ...]:
-        """What the parts of a type's paths name: the types above it, and itself."""
+        """The types that the parts of a type's paths name: those above it, and itself."""
         found = [name]
         declared = self._types.get(name)
         while declared is not None and declared.parent is not None and declared.parent not in found:
@@ -88,11 +94,12 @@ class Types:
     # --- links ------------------------------------------------------------------------------------
 
     def targets(self, key: str, body: Mapping[str, Any]) -> dict[str, str]:
-        """The objects that one links to by its type, each with the rule that says so."""
+        """The objects that one links to by its type, each with the rule that requires the link."""
         kind, _, path = key.partition("/")
         if kind == TYPE:
             declared = self._types.get(path)
-            return {} if declared is None else dict.fromkeys(_keys(declared), DECLARATION)
+            needs = () if declared is None else sorted(declared.needs)
+            return {f"{TYPE}/{needed}": DECLARATION for needed in needs}
         declared = self._types.get(kind)
         if declared is None:
             return {}
@@ -105,22 +112,22 @@ class Types:
         if declared.named_by is not None:
             found[f"{declared.named_by}/{path.rpartition('/')[2]}"] = REFERENCE
         parent = self.parent_of(key)
-        # An owner whose type is not declared is only a word.
+        # An owner whose type is not declared need not exist.
         if parent is not None and (declared.parent or parent.partition("/")[0] in self._types):
             found[parent] = PARENT
         found.pop(key, None)
         return found
 
-    def given_links(self, found: Named, links: Iterable[str]) -> set[str]:
+    def given_links(self, found: Keyed, links: Iterable[str]) -> set[str]:
         """The links of an object that do not follow from its type."""
         return set(links) - self.targets(found.key, found.body).keys()
 
     # --- bodies -----------------------------------------------------------------------------------
 
-    def completed(self, put: Object, before: Named | None) -> Object:
+    def completed(self, put: Object, before: Keyed | None) -> Object:
         """The object with its defaults and with the links that follow from its type.
 
-        A state that is not given is the one that the object has, or the first.
+        Without a given state it keeps the one that it has, or gets the first initial one.
         """
         declared = self._types.get(put.type)
         body = put.body
@@ -135,27 +142,28 @@ class Types:
         text = body_json(put.key, body)
         return Object.of_content(put.key, text, links, put.fingerprint, put.datasource, put.schema)
 
-    def problems(self, found: Named, partial: bool = False) -> Iterator[Problem]:
-        """What is wrong with one object, whatever else there is.
+    def problems(self, found: Keyed, partial: bool = False) -> Iterator[FieldProblem]:
+        """What is wrong with one object on its own.
 
-        With `partial`, what is not there may still come from another part of an operation.
+        With `partial`, missing fields may still come from another part of an operation.
         """
         broken = self.broken.get(f"{TYPE}/{found.type}") or self.broken.get(found.key)
         if broken is not None:
-            yield Problem(DECLARATION, "body", f"is judged by no type that can be read: {broken}")
+            how = f"cannot be checked, as its type cannot be read: {broken}"
+            yield FieldProblem(DECLARATION, "body", how)
         declared = self._types.get(found.type)
         if declared is None:
             return
         shape = self.shape_problem(found.key)
         if shape is not None:
-            yield Problem(PARENT, "key", f"must be {shape}")
+            yield FieldProblem(PARENT, "key", f"must be {shape}")
         body = found.body
         yield from problems(declared.all_fields, body, open=declared.open, partial=partial)
         for target, rule in self.targets(found.key, body).items():
             try:
                 check_key(target)
             except InvalidObject:
-                yield Problem(rule, "body", f"names {target!r:.80}, which can be no object")
+                yield FieldProblem(rule, "body", f"names {target!r:.80}, which can be no object")
 
     # --- declarations -----------------------------------------------------------------------------
 
@@ -164,10 +172,10 @@ class Types:
         for declared in self:
             for needed in sorted(declared.needs - self._types.keys()):
                 yield declared.key, f"needs the type {needed}, which is not declared"
-            if self._goes_in_circles(declared):
+            if self._is_its_own_ancestor(declared):
                 yield declared.key, "is above itself; parents must end"
             for rule in declared.rules:
-                for where, name in _fields_elsewhere(declared, rule.kind, rule.parameters):
+                for where, name in _fields_elsewhere(declared, rule):
                     other = self._types.get(where)
                     if other is not None and name not in other.fields:
                         yield (
@@ -176,7 +184,7 @@ class Types:
                             "which has none such",
                         )
 
-    def _goes_in_circles(self, declared: ObjectType) -> bool:
+    def _is_its_own_ancestor(self, declared: ObjectType) -> bool:
         seen = {declared.name}
         above = declared.parent
         while above is not None and above in self._types:
@@ -187,15 +195,66 @@ class Types:
         return False
 
 
-def _keys(declared: ObjectType) -> list[str]:
-    return [f"{TYPE}/{needed}" for needed in sorted(declared.needs)]
-
-
-def _fields_elsewhere(
-    declared: ObjectType, kind: str, parameters: tuple[Any, ...]
-) -> Iterator[tuple[str, str]]:
+def _fields_elsewhere(declared: ObjectType, rule: Rule) -> Iterator[tuple[str, str]]:
     """Fields of other types that a rule looks at, with their types."""
-    if kind in ("at_most", "meets") and declared.parent is not None:
-        yield declared.parent, parameters[0]
-    if kind in ("meets", "conforms"):
-        yield declared.references[parameters[1]], parameters[2]
+    if rule.kind in ("at_most", "meets") and declared.parent is not None:
+        yield declared.parent, rule.parameters[0]
+    if rule.kind in ("meets", "conforms"):
+        yield declared.references[rule.parameters[1]], rule.parameters[2]
+
+
+class Moves:
+    """The keys of objects after some were moved: those below them and references follow."""
+
+    def __init__(self, types: Types, moves: dict[str, str]) -> None:
+        self._types = types
+        self._known = dict(moves)
+
+    def of(self, key: str) -> str:
+        """The new key of an object, which follows from those of its parent and of what names it."""
+        if key not in self._known:
+            self._known[key] = key  # ends a cycle of parents
+            self._known[key] = self._follow(key)
+        return self._known[key]
+
+    def _follow(self, key: str) -> str:
+        kind, _, path = key.partition("/")
+        declared = self._types.get(kind)
+        if declared is None:
+            return key
+        above, _, name = path.rpartition("/")
+        if declared.named_by is not None:
+            name = self.of(f"{declared.named_by}/{name}").partition("/")[2]
+        if declared.parent is not None:
+            above = self.of(f"{declared.parent}/{above}").partition("/")[2]
+        elif declared.owners:
+            return f"{kind}/{self.of(path)}"
+        return f"{kind}/{above}/{name}" if above else f"{kind}/{name}"
+
+    def node(self, node: ObjectNode) -> ObjectNode:
+        """The object with new keys in its key, links and references; itself if none is new."""
+        key = self.of(node.key)
+        links = {self.of(target): revision for target, revision in node.links.items()}
+        json = self._json(node)
+        if (key, links, json) == (node.key, node.links, node.json):
+            return node
+        digest = digest_of(json, links, node.fingerprint, node.datasource)
+        return ObjectNode(
+            key, node.id, node.revision, json, links, node.fingerprint, node.datasource, digest
+        )
+
+    def _json(self, node: ObjectNode) -> str:
+        declared = self._types.get(node.type)
+        if declared is None or not declared.references:
+            return node.json
+        body = node.body
+        for name, target in declared.references.items():
+            value = body.get(name)
+            if isinstance(value, list):
+                body[name] = [self._path(target, each) for each in value]
+            elif value is not None:
+                body[name] = self._path(target, value)
+        return canonical(body)
+
+    def _path(self, target: str, path: Any) -> Any:
+        return self.of(f"{target}/{path}").partition("/")[2] if isinstance(path, str) else path
