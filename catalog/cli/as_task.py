@@ -101,7 +101,7 @@ def shown_task(task: Task, kind: TaskKind | None) -> Answer:
 
 def _advice(task: Task, now: datetime) -> str:
     if task.expired(now):
-        return f"Its owner is gone: strata task resume {task.id} goes on with it."
+        return f"Its owner is gone: strata tasks resume {task.id} goes on with it."
     if task.state in (State.QUEUED, State.FAILED, State.CANCELLED):
-        return f"strata task resume {task.id} goes on with it now."
+        return f"strata tasks resume {task.id} goes on with it now."
     return ""

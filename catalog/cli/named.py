@@ -34,7 +34,7 @@ def only(text: str, ids: Sequence[str]) -> str:
     """The one id of those that begin with a text."""
     if not ids:
         raise UnknownOperation(
-            f"No operation has an id that begins with {text!r}; `strata operations --all` lists "
+            f"No operation has an id that begins with {text!r}; `strata operations list --all` lists "
             "those that there are.",
             operation=text,
         )

@@ -1,4 +1,4 @@
-"""Objects as JSON lines: what `strata put` reads, from a file or from standard input."""
+"""Objects as JSON lines: what `strata objects put` reads, from a file or from standard input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Declarations of types as a JSON document: what `strata declare` reads."""
+"""Declarations of types as a JSON document: what `strata objects declare` reads."""
 
 from __future__ import annotations
 

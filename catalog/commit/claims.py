@@ -125,7 +125,7 @@ def view_operation(store: Store, operation: str, version: int | None = None) -> 
         by_kind[row["kind"]].append(row.asDict())
     if not by_kind["operation"]:
         raise UnknownOperation(
-            f"There is no operation {operation} at version {version}; `strata operations` lists "
+            f"There is no operation {operation} at version {version}; `strata operations list` lists "
             "those that there are.",
             operation=operation,
             version=version,
@@ -230,7 +230,7 @@ def claimed(claims: Iterable[Claim]) -> ClaimConflict:
         f"It waits for epoch {holder.epoch}: advance the stable epoch to it"
         if holder.state is OperationState.READY
         else f"Wait until it is published or aborted (its lease ends at {until}; "
-        "`strata recover` aborts it after that)"
+        "`strata operations recover` aborts it after that)"
     )
     return ClaimConflict(
         f"{shown}: claimed by {holder.told()}; nothing was written. {way}, or stage the change in "

@@ -199,7 +199,7 @@ class Operations:
         pending = self._holders(key)
         if not pending:
             raise NothingPending(
-                f"No open operation has changes of {key}; `strata operations` lists those that "
+                f"No open operation has changes of {key}; `strata operations list` lists those that "
                 "there are.",
                 key=key,
             )

@@ -50,15 +50,15 @@ def _list(work: Work) -> Answer:
     return Answer(tables={"settings": Table(_COLUMNS, rows, brief=brief)})
 
 
-CONFIG_LIST = Command(
-    name="config list",
+SETTINGS_LIST = Command(
+    name="settings list",
     summary="list settings, with their values and where these are from",
     details=(
         "The first that says something counts: an option, the environment (STRATA_CLEANUP_GRACE\n"
         "is cleanup.grace), what is stored in the catalog, a configuration file that was not\n"
         "taken over yet, the default."
     ),
-    example="config list",
+    example="settings list",
     access=Access.READ,
     arguments=_no_arguments,
     work=_list,
@@ -79,10 +79,10 @@ def _get(work: Work) -> Answer:
     return Answer(facts=dict(zip(_COLUMNS, _row(found), strict=True)))
 
 
-CONFIG_GET = Command(
-    name="config get",
+SETTINGS_GET = Command(
+    name="settings get",
     summary="show one setting",
-    example="config get cleanup.grace",
+    example="settings get cleanup.grace",
     access=Access.READ,
     arguments=_name,
     work=_get,
@@ -131,14 +131,14 @@ def _told(result: SettingResult) -> Answer:
     )
 
 
-CONFIG_SET = Command(
-    name="config set",
+SETTINGS_SET = Command(
+    name="settings set",
     summary="store a setting in the catalog, for everybody who opens it from now on",
     details=(
         "A secret is not kept: names under secret., and those that speak of passwords or tokens,\n"
         "take a reference, secret://scope/name. Names under app. are free for applications."
     ),
-    example="config set cleanup.grace 7d",
+    example="settings set cleanup.grace 7d",
     access=Access.WRITE,
     arguments=_set_arguments,
     work=_set,
@@ -161,10 +161,10 @@ def _unset(work: Work) -> Answer:
     )
 
 
-CONFIG_UNSET = Command(
-    name="config unset",
+SETTINGS_UNSET = Command(
+    name="settings unset",
     summary="remove a stored setting, so that its default counts again",
-    example="config unset cleanup.grace",
+    example="settings unset cleanup.grace",
     access=Access.WRITE,
     arguments=_unset_arguments,
     work=_unset,

@@ -111,8 +111,8 @@ def shown_contract_change(result: ContractResult, tried_again: int) -> Answer:
     )
 
 
-CONTRACT_SET = Command(
-    name="contract set",
+CONTRACTS_SET = Command(
+    name="contracts set",
     summary="say what the segments of a datasource must be like",
     details=(
         "Enforcement strict: schemas are the contract's; subset: the contract's can hold their\n"
@@ -120,7 +120,7 @@ CONTRACT_SET = Command(
         "columns are not compared. Every publish, stage and backfill that commits afterwards is\n"
         "checked. What is there already stays, and is listed. It replaces an earlier contract."
     ),
-    example='contract set orders --schema "id BIGINT, at DATE" --enforcement subset --dry-run',
+    example='contracts set orders --schema "id BIGINT, at DATE" --enforcement subset --dry-run',
     access=Access.WRITE,
     arguments=_set_arguments,
     work=_set,
@@ -164,10 +164,10 @@ def shown_contract(datasource: str, contract: Contract | None) -> Answer:
     )
 
 
-CONTRACT_SHOW = Command(
-    name="contract show",
+CONTRACTS_GET = Command(
+    name="contracts get",
     summary="show the contract of a datasource",
-    example="contract show orders",
+    example="contracts get orders",
     access=Access.READ,
     arguments=_show_arguments,
     work=_show,
@@ -193,11 +193,11 @@ def _remove(work: Work) -> Answer:
     return shown_contract_change(result, tried_again(work.catalog, result.retries))
 
 
-CONTRACT_REMOVE = Command(
-    name="contract remove",
+CONTRACTS_REMOVE = Command(
+    name="contracts remove",
     summary="remove the contract of a datasource",
     details="A datasource that has none is no change.",
-    example='contract remove orders --reason "moved"',
+    example='contracts remove orders --reason "moved"',
     access=Access.WRITE,
     arguments=_remove_arguments,
     work=_remove,
@@ -219,11 +219,11 @@ def _contracts(work: Work) -> Answer:
     return Answer(tables={"contracts": fetch(frame, arguments.limit, brief)})
 
 
-CONTRACTS = Command(
-    name="contracts",
+CONTRACTS_LIST = Command(
+    name="contracts list",
     summary="list contracts, and the limits that tables give",
-    details="strata contract show shows one with its schema.",
-    example="contracts",
+    details="strata contracts get shows one with its schema.",
+    example="contracts list",
     access=Access.READ,
     arguments=_contracts_arguments,
     work=_contracts,

@@ -62,15 +62,15 @@ def shown_decision(decision: Decision, tried_again: int) -> Answer:
             "retries": tried_again,
         },
         figures={"conflicts_retried": tried_again},
-        note=f"strata advance {decision.epoch} makes it visible." if waits else "",
+        note=f"strata operations advance {decision.epoch} makes it visible." if waits else "",
     )
 
 
-OPERATION_PUBLISH = Command(
-    name="operation publish",
+OPERATIONS_PUBLISH = Command(
+    name="operations publish",
     summary="make an operation visible, now or when the stable epoch reaches one",
     details="All of it becomes visible in one commit. All parts must be staged.",
-    example='operation publish 7c1e0a4b --epoch 42 --reason "release 42"',
+    example='operations publish 7c1e0a4b --epoch 42 --reason "release 42"',
     access=Access.WRITE,
     arguments=_publish_arguments,
     work=_publish,
@@ -94,14 +94,14 @@ def _abort(work: Work) -> Answer:
     return shown_decision(decision, tried_again(work.catalog, decision.retries))
 
 
-OPERATION_ABORT = Command(
-    name="operation abort",
+OPERATIONS_ABORT = Command(
+    name="operations abort",
     summary="give an operation up, and what it claims",
     details=(
         "Nothing of it was visible, and nothing will be. One that waits for an epoch cannot be\n"
         "aborted any more: undo it by another operation at the same epoch."
     ),
-    example='operation abort 7c1e0a4b --reason "wrong input"',
+    example='operations abort 7c1e0a4b --reason "wrong input"',
     access=Access.WRITE,
     arguments=_abort_arguments,
     work=_abort,
@@ -135,10 +135,10 @@ def _renew(work: Work) -> Answer:
     )
 
 
-OPERATION_RENEW = Command(
-    name="operation renew",
+OPERATIONS_RENEW = Command(
+    name="operations renew",
     summary="begin an operation's lease anew, so that no recovery aborts it",
-    example="operation renew 7c1e0a4b --lease 2h",
+    example="operations renew 7c1e0a4b --lease 2h",
     access=Access.WRITE,
     arguments=_renew_arguments,
     work=_renew,

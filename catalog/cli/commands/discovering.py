@@ -239,7 +239,7 @@ def _next(report: BackfillReport) -> Iterable[str]:
     if report.quarantined or report.resting:
         yield "strata segments --without-schema lists all of them."
     if report.claimed:
-        yield "Those that operations claim wait until these are over: strata operations lists them."
+        yield "Those that operations claim wait until these are over: strata operations list lists them."
     if report.left and not report.dry_run:
         yield "The rest is left to the next backfill."
 

@@ -36,11 +36,11 @@ def _epoch(work: Work) -> Answer:
     )
 
 
-EPOCH = Command(
-    name="epoch",
+OPERATIONS_EPOCH = Command(
+    name="operations epoch",
     summary="show the stable epoch, and which operations wait for which",
-    details="It is 0 as long as nobody has set one. strata advance raises it.",
-    example="epoch",
+    details="It is 0 as long as nobody has set one. strata operations advance raises it.",
+    example="operations epoch",
     access=Access.READ,
     arguments=add_limit,
     work=_epoch,
@@ -82,14 +82,14 @@ def shown_advance(step: Advance, tried_again: int) -> Answer:
     )
 
 
-ADVANCE = Command(
-    name="advance",
+OPERATIONS_ADVANCE = Command(
+    name="operations advance",
     summary="raise the stable epoch, and publish every operation that waits for it",
     details=(
         "All of them become visible in one commit. The same epoch again changes nothing; a lower\n"
         "one is refused."
     ),
-    example='advance 42 --reason "release 42"',
+    example='operations advance 42 --reason "release 42"',
     access=Access.WRITE,
     arguments=_advance_arguments,
     work=_advance,

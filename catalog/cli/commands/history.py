@@ -91,11 +91,11 @@ def _audit(work: Work) -> Answer:
     )
 
 
-AUDIT = Command(
-    name="audit",
+AUDIT_ROLL = Command(
+    name="audit roll",
     summary="roll the history into the audit table, before the log forgets it",
     details="maintain does so too. It may be stopped and run again, also by two at once.",
-    example="audit --dry-run",
+    example="audit roll --dry-run",
     access=Access.WRITE,
     arguments=_audit_arguments,
     work=_audit,

@@ -38,15 +38,15 @@ def _rebucket(work: Work) -> Answer:
     )
 
 
-REBUCKET = Command(
-    name="rebucket",
+BACKUPS_REBUCKET = Command(
+    name="backups rebucket",
     summary="bring the catalog to another location with another number of buckets",
     details=(
         "A task: a backup, its restore to the new location, and a verification of that. Stop the\n"
         "writers before; the old catalog stays as it is. Exit code 1 says that somebody has\n"
         "changed it since the backup (versions_since), or that the new one breaks a promise."
     ),
-    example="rebucket /data/meta2 64 --through /backups/move",
+    example="backups rebucket /data/meta2 64 --through /backups/move",
     access=Access.WRITE,
     arguments=_rebucket_arguments,
     work=_rebucket,

@@ -29,11 +29,11 @@ def _named(work: Work) -> Answer:
     return Answer(tables={"named_schemas": fetch(frame.drop("commit_id"), arguments.limit, brief)})
 
 
-NAMED = Command(
-    name="named",
+NAMES_LIST = Command(
+    name="names list",
     summary="list named schemas",
-    details="strata versions lists the versions of one, strata named-schema shows one of them.",
-    example="named --limit 20",
+    details="strata names versions lists the versions of one, strata names get shows one of them.",
+    example="names list --limit 20",
     access=Access.READ,
     arguments=_named_arguments,
     work=_named,
@@ -63,11 +63,11 @@ def _versions(work: Work) -> Answer:
     )
 
 
-VERSIONS = Command(
-    name="versions",
+NAMES_VERSIONS = Command(
+    name="names versions",
     summary="list the versions of a named schema",
     details="Those before `last_breaking` have data that cannot be read in the current schema.",
-    example="versions orders",
+    example="names versions orders",
     access=Access.READ,
     arguments=_versions_arguments,
     work=_versions,
@@ -115,11 +115,11 @@ def shown_named(found: NamedSchema) -> Answer:
     )
 
 
-NAMED_SCHEMA = Command(
-    name="named-schema",
+NAMES_GET = Command(
+    name="names get",
     summary="show a version of a named schema",
     details="Without a number, or with @current, it is the newest one.",
-    example="named-schema orders@3",
+    example="names get orders@3",
     access=Access.READ,
     arguments=_show_arguments,
     work=_show,
@@ -155,15 +155,15 @@ def _still_works(work: Work) -> Answer:
     )
 
 
-STILL_WORKS = Command(
-    name="still-works",
+NAMES_STILL_WORKS = Command(
+    name="names still-works",
     summary="say whether data of a version can be read in the current one",
     details=(
         "It can if no later version is a breaking one; otherwise the exit code is 1. `compatible`\n"
         "compares the two directly: with full or forward, readers that stay with the version can\n"
         "read new data, too."
     ),
-    example="still-works orders 3",
+    example="names still-works orders 3",
     access=Access.READ,
     arguments=_still_works_arguments,
     work=_still_works,

@@ -114,8 +114,8 @@ def shown_registration(result: Registered, tried_again: int) -> Answer:
     )
 
 
-REGISTER = Command(
-    name="register",
+NAMES_REGISTER = Command(
+    name="names register",
     summary="make a schema the next version of a name",
     details=(
         "The schema that is current already is no change. One that may not follow the versions\n"
@@ -123,7 +123,7 @@ REGISTER = Command(
         "--base what others registered since that version is merged in; without it columns that\n"
         "the schema lacks are dropped. A column that was dropped comes back only as what it was."
     ),
-    example='register orders "id BIGINT, amount DECIMAL(12,2)" --base 3 --note "cents"',
+    example='names register orders "id BIGINT, amount DECIMAL(12,2)" --base 3 --note "cents"',
     access=Access.WRITE,
     arguments=_register_arguments,
     work=_register,
@@ -158,11 +158,11 @@ def _set_mode(work: Work) -> Answer:
     )
 
 
-SET_MODE = Command(
-    name="set-mode",
+NAMES_SET_MODE = Command(
+    name="names set-mode",
     summary="change what may follow what under a name",
     details="Later registrations are judged by it; versions that are there stay as they are.",
-    example="set-mode orders full_transitive",
+    example="names set-mode orders full_transitive",
     access=Access.WRITE,
     arguments=_set_mode_arguments,
     work=_set_mode,

@@ -61,8 +61,8 @@ def shown_change(result: PutResult, tried_again: int, limit: int) -> Answer:
     )
 
 
-PUT = Command(
-    name="put",
+OBJECTS_PUT = Command(
+    name="objects put",
     summary="put objects, all of them or none",
     details=(
         "Each line has a key (type/path), and if wanted a body (a JSON object), links (a list of\n"
@@ -70,7 +70,7 @@ PUT = Command(
         "What is there with the same content is left alone, so a run that failed can simply be\n"
         "run again. What links to a changed object gets a new revision too: it is touched."
     ),
-    example='put objects.jsonl --reason "new tables"',
+    example='objects put objects.jsonl --reason "new tables"',
     access=Access.WRITE,
     arguments=_put_arguments,
     work=_put,
@@ -88,14 +88,14 @@ def _ensure(work: Work) -> Answer:
     return shown_change(result, tried_again(work.catalog, result.retries), arguments.limit)
 
 
-ENSURE = Command(
-    name="ensure",
+OBJECTS_ENSURE = Command(
+    name="objects ensure",
     summary="create objects, or set some fields of theirs, all of them or none",
     details=(
-        "The file is as for strata put. Of an object that is there only the fields of the body\n"
+        "The file is as for strata objects put. Of an object that is there only the fields of the body\n"
         "that a line gives are set; the others stay, and so do links, schema and datasource."
     ),
-    example='ensure nodes.jsonl --reason "new port"',
+    example='objects ensure nodes.jsonl --reason "new port"',
     access=Access.WRITE,
     arguments=_put_arguments,
     work=_ensure,
@@ -130,14 +130,14 @@ def _remove(work: Work) -> Answer:
     return replace(answer, facts={**answer.facts, "dry_run": result.dry_run})
 
 
-REMOVE = Command(
-    name="remove",
+OBJECTS_REMOVE = Command(
+    name="objects remove",
     summary="remove objects, all of them or none",
     details=(
         "Keys that are not there are counted, not an error. An object that others link to is only\n"
         "removed together with them: name them, or use --cascade."
     ),
-    example='remove table/sales/orders index/sales/orders --reason "moved"',
+    example='objects remove table/sales/orders index/sales/orders --reason "moved"',
     access=Access.WRITE,
     arguments=_remove_arguments,
     work=_remove,
@@ -178,14 +178,14 @@ def shown_rename(result: PutResult, tried_again: int, limit: int) -> Answer:
     )
 
 
-RENAME = Command(
-    name="rename",
+OBJECTS_RENAME = Command(
+    name="objects rename",
     summary="give an object another name",
     details=(
         "It keeps its id, and its revision goes on. Objects below it move along and references to\n"
         "it follow, as far as their types are declared, in one commit."
     ),
-    example='rename database/sales shop --reason "one shop"',
+    example='objects rename database/sales shop --reason "one shop"',
     access=Access.WRITE,
     arguments=_rename_arguments,
     work=_rename,
@@ -228,10 +228,10 @@ def shown_object(found: StoredObject, ddl: str | None) -> Answer:
     )
 
 
-GET = Command(
-    name="get",
+OBJECTS_GET = Command(
+    name="objects get",
     summary="show an object",
-    example="get table/sales/orders",
+    example="objects get table/sales/orders",
     access=Access.READ,
     arguments=_get_arguments,
     work=_get,
@@ -274,11 +274,11 @@ def _objects(work: Work) -> Answer:
     return Answer(tables={"objects": fetch(shown, arguments.limit, brief)})
 
 
-OBJECTS = Command(
-    name="objects",
+OBJECTS_LIST = Command(
+    name="objects list",
     summary="list objects",
-    details="strata get shows one with its body.",
-    example="objects table --limit 20",
+    details="strata objects get shows one with its body.",
+    example="objects list table --limit 20",
     access=Access.READ,
     arguments=_objects_arguments,
     work=_objects,

@@ -88,7 +88,7 @@ def _operations(work: Work) -> Answer:
         facts={"version": version, **figures},
         tables={"operations": replace(table, people=people)},
         figures=figures,
-        note="strata recover aborts those whose lease is over." if figures["expired"] else "",
+        note="strata operations recover aborts those whose lease is over." if figures["expired"] else "",
     )
 
 
@@ -143,8 +143,8 @@ def span(time: timedelta) -> str:
     return f"{seconds}s"
 
 
-OPERATIONS = Command(
-    name="operations",
+OPERATIONS_LIST = Command(
+    name="operations list",
     summary="list operations with their parts, claims, epochs and leases",
     details=(
         "An operation is open while its parts are staged, ready while it waits for its epoch, and\n"
@@ -152,7 +152,7 @@ OPERATIONS = Command(
         "Those that are not decided are listed, oldest first; others are by --all or --state,\n"
         "newest first."
     ),
-    example="operations --state open",
+    example="operations list --state open",
     access=Access.READ,
     arguments=_operations_arguments,
     work=_operations,
@@ -209,20 +209,20 @@ def named(status: OperationStatus) -> dict[str, Any]:
 
 def _advice(status: OperationStatus) -> str:
     if status.state == OperationState.READY:
-        return f"It waits for epoch {status.epoch}: strata advance {status.epoch} publishes it."
+        return f"It waits for epoch {status.epoch}: strata operations advance {status.epoch} publishes it."
     if status.state != OperationState.OPEN:
         return ""
     if status.expired:
-        return "Its lease is over: strata recover aborts it, unless its owner renews it."
+        return "Its lease is over: strata operations recover aborts it, unless its owner renews it."
     if status.complete:
         return "All parts are staged, so it can be published."
     return "" if status.parts is not None else "Its number of parts is not known yet."
 
 
-OPERATION_SHOW = Command(
-    name="operation show",
+OPERATIONS_SHOW = Command(
+    name="operations show",
     summary="show an operation: which parts are missing, and what it claims",
-    example="operation show 7c1e0a4b",
+    example="operations show 7c1e0a4b",
     access=Access.READ,
     arguments=_show_arguments,
     work=_show,

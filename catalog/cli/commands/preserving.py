@@ -71,15 +71,15 @@ def shown_backup(report: BackupReport) -> Answer:
     )
 
 
-BACKUP = Command(
-    name="backup",
+BACKUPS_CREATE = Command(
+    name="backups create",
     summary="copy one version of the catalog to a path of its own, and check the copy",
     details=(
         "It disturbs no writer. The same version again is only checked. A backup that was stopped\n"
         "is written anew by the same command; a complete one is never replaced. As a task it also\n"
         "needs the right to write to the catalog, where tasks are recorded."
     ),
-    example="backup /backups/2024-01-31 --reason nightly",
+    example="backups create /backups/2024-01-31 --reason nightly",
     access=Access.READ,
     arguments=_backup_arguments,
     work=_backup,
@@ -135,14 +135,14 @@ def shown_restore(report: RestoreReport) -> Answer:
     )
 
 
-RESTORE = Command(
-    name="restore",
+BACKUPS_RESTORE = Command(
+    name="backups restore",
     summary="bring a backup back as a new catalog, where there is none",
     details=(
         "The backup is checked before anything is created. Nobody can open the catalog until it\n"
         "is complete, and the same command again goes on where one was stopped."
     ),
-    example="restore /backups/2024-01-31 --location /data/meta",
+    example="backups restore /backups/2024-01-31 --location /data/meta",
     access=Access.NEW,
     arguments=_restore_arguments,
     work=_restore,
@@ -200,15 +200,15 @@ def shown_rollback(report: RollbackReport, tried_again: int) -> Answer:
     )
 
 
-ROLLBACK = Command(
-    name="rollback",
+BACKUPS_ROLLBACK = Command(
+    name="backups rollback",
     summary="make the contents what they were at a version or in a backup, by one commit",
     details=(
         "Segments, objects and settings become what they were; schemas and datasources that went\n"
         "come back. Operations, the stable epoch and the history stay as they are. It can itself\n"
         "be undone by a rollback to the version before it."
     ),
-    example='rollback 117 --dry-run --reason "a bad load"',
+    example='backups rollback 117 --dry-run --reason "a bad load"',
     access=Access.WRITE,
     arguments=_rollback_arguments,
     work=_rollback,

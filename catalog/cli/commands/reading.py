@@ -210,7 +210,7 @@ def _runs_arguments(parser: ArgumentParser) -> None:
 
 
 def _runs(work: Work) -> Answer:
-    names = [column.name for column in COLUMNS]  # what tasks have besides, `strata tasks` shows
+    names = [column.name for column in COLUMNS]  # what tasks have besides, `strata tasks list` shows
     frame = work.catalog.runs().orderBy(F.desc("started_at")).select(*names)
     brief = ("job", "status", "started_at", "ended_at", "version_after", "error_condition")
     return Answer(tables={"runs": fetch(frame, work.arguments.limit, brief)})

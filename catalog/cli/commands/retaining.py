@@ -128,8 +128,8 @@ def _advice(report: RetentionReport) -> Iterable[str]:
         yield "The rest is left to the next run."
 
 
-RETAIN = Command(
-    name="retain",
+RETENTION_APPLY = Command(
+    name="retention apply",
     summary="drop segments that go by rules of retention, archived first where a rule says so",
     details=(
         "A rule is an object retention/datasource/<name> or retention/database/<name>. It may be\n"
@@ -137,7 +137,7 @@ RETAIN = Command(
         "stays. Data files are never deleted. Exit code 1 says that a rule, a datasource or a\n"
         "segment is in trouble; the others were dealt with all the same."
     ),
-    example="retain --datasource orders --dry-run",
+    example="retention apply --datasource orders --dry-run",
     access=Access.WRITE,
     arguments=_arguments,
     work=_retain,

@@ -43,7 +43,7 @@ def _tasks(work: Work) -> Answer:
     left = any(row["expired"] for row in rows)
     return Answer(
         tables={"tasks": replace(table, people=for_people(rows, datetime.now(UTC)))},
-        note="strata task resume goes on with what was left." if left else "",
+        note="strata tasks resume goes on with what was left." if left else "",
     )
 
 
@@ -73,15 +73,15 @@ def _progress(row: Mapping[str, Any]) -> str | None:
     return f"{100 * row['done'] // row['total']}%"
 
 
-TASKS = Command(
-    name="tasks",
+TASKS_LIST = Command(
+    name="tasks list",
     summary="list tasks: how far they are, who runs them, what became of them",
     details=(
         "A task is long work in steps that outlives its process. Newest first. There are\n"
         f"{', '.join(sorted(KINDS))}:\n"
         "the commands of these names, with --as-task where they are not tasks anyway."
     ),
-    example="tasks --state running",
+    example="tasks list --state running",
     access=Access.READ,
     arguments=_tasks_arguments,
     work=_tasks,
@@ -100,7 +100,7 @@ def only(text: str, ids: Sequence[str]) -> str:
         return text
     if not ids:
         raise UnknownTask(
-            f"No task has an id that begins with {text!r}; `strata tasks` lists those that there "
+            f"No task has an id that begins with {text!r}; `strata tasks list` lists those that there "
             "are.",
             task=text,
         )
@@ -125,10 +125,10 @@ def _show(work: Work) -> Answer:
     return replace(shown_task(task, KINDS.get(task.name)), found=False, figures={})
 
 
-TASK_SHOW = Command(
-    name="task show",
+TASKS_SHOW = Command(
+    name="tasks show",
     summary="show a task: its arguments, how far it is, and what its steps gave",
-    example="task show 7c1e0a4b",
+    example="tasks show 7c1e0a4b",
     access=Access.READ,
     arguments=_add_id,
     work=_show,
@@ -148,11 +148,11 @@ def _cancel(work: Work) -> Answer:
     return shown_task(task, None)
 
 
-TASK_CANCEL = Command(
-    name="task cancel",
+TASKS_CANCEL = Command(
+    name="tasks cancel",
     summary="cancel a task: whoever runs it stops at its next step or beat",
     details="What it has done stays done.",
-    example='task cancel 7c1e0a4b --reason "the wrong pattern"',
+    example='tasks cancel 7c1e0a4b --reason "the wrong pattern"',
     access=Access.WRITE,
     arguments=_cancel_arguments,
     work=_cancel,
@@ -179,11 +179,11 @@ def _resume(work: Work) -> Answer:
     return shown_task(task, KINDS[task.name])
 
 
-TASK_RESUME = Command(
-    name="task resume",
+TASKS_RESUME = Command(
+    name="tasks resume",
     summary="go on with a task that was left, rests after a failure, failed or was cancelled",
     details="Steps that are complete are not run again.",
-    example="task resume 7c1e0a4b",
+    example="tasks resume 7c1e0a4b",
     access=Access.WRITE,
     arguments=_resume_arguments,
     work=_resume,

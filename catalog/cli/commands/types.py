@@ -37,8 +37,8 @@ def _declare(work: Work) -> Answer:
     return shown_change(result, tried_again(work.catalog, result.retries), arguments.limit)
 
 
-DECLARE = Command(
-    name="declare",
+OBJECTS_DECLARE = Command(
+    name="objects declare",
     summary="declare types of objects, all of them or none",
     details=(
         "A declaration has the name of a type, and if wanted its parent, fields, references,\n"
@@ -46,7 +46,7 @@ DECLARE = Command(
         "there get the links and defaults that it demands; if some of them break it, nothing is\n"
         f"declared. {BUILT_IN} stands for the types of databases, nodes, tables and the like."
     ),
-    example='declare platform --reason "types for all"',
+    example='objects declare platform --reason "types for all"',
     access=Access.WRITE,
     arguments=_declare_arguments,
     work=_declare,
@@ -84,11 +84,11 @@ def shown_types(types: Iterable[ObjectType]) -> Answer:
     return Answer(tables={"types": Table(columns, rows, brief=("type", "parent", "fields"))})
 
 
-TYPES = Command(
-    name="types",
+OBJECTS_TYPES = Command(
+    name="objects types",
     summary="list declared types of objects",
-    details="strata get type/NAME shows a whole declaration.",
-    example="types",
+    details="strata objects get type/NAME shows a whole declaration.",
+    example="objects types",
     access=Access.READ,
     arguments=add_as_of,
     work=_types,

@@ -231,15 +231,15 @@ def shown_recovery(report: RecoverReport, left: Mapping[str, int], tried_again: 
     )
 
 
-RECOVER = Command(
-    name="recover",
+OPERATIONS_RECOVER = Command(
+    name="operations recover",
     summary="abort operations that their owners left, and remove what decided ones staged",
     details=(
         "An operation is left when its lease is over and it is still open; those that wait for an\n"
         "epoch are never touched. It may be stopped and run again at any time, also by two at\n"
         "once and beside the owners: an operation is decided once."
     ),
-    example="recover --dry-run",
+    example="operations recover --dry-run",
     access=Access.WRITE,
     arguments=_recover_arguments,
     work=_recover,

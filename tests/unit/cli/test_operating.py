@@ -71,7 +71,7 @@ def on_a_terminal(answer: Answer) -> str:
 
 def test_the_beginning_of_an_id_means_the_one_operation_that_has_it() -> None:
     assert only("7c1e", [ID]) == ID
-    with pytest.raises(UnknownOperation, match="begins with 'beef'; `strata operations --all`"):
+    with pytest.raises(UnknownOperation, match="begins with 'beef'; `strata operations list --all`"):
         only("beef", [])
     with pytest.raises(InvalidInput, match=f"{ID}, {OTHER}; type more") as several:
         only("7c1e", [ID, OTHER])
@@ -119,8 +119,8 @@ def test_an_operation_is_shown_with_what_is_missing_and_what_it_claims() -> None
     [
         ({"staged": (0, 1, 2), "missing": ()}, "All parts are staged, so it can be published."),
         ({"parts": None, "missing": ()}, "Its number of parts is not known yet."),
-        ({"expired": True}, "Its lease is over: strata recover aborts it"),
-        ({"state": "ready", "epoch": 42}, "strata advance 42 publishes it."),
+        ({"expired": True}, "Its lease is over: strata operations recover aborts it"),
+        ({"state": "ready", "epoch": 42}, "strata operations advance 42 publishes it."),
     ],
 )
 def test_people_are_told_what_an_operation_waits_for(changes: dict[str, Any], said: str) -> None:
@@ -214,7 +214,7 @@ def test_a_decision_says_what_became_of_the_operation_and_who_makes_it_visible()
         "retries": 3,
     }
     assert ready.figures == {"conflicts_retried": 3}
-    assert "strata advance 42 makes it visible." in on_a_terminal(ready)
+    assert "strata operations advance 42 makes it visible." in on_a_terminal(ready)
     published = shown_decision(Decision(8, "c", ID, "published", 42, repeated=True), 0)
     assert (published.note, published.facts["repeated"]) == ("", True)
 

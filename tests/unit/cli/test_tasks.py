@@ -70,7 +70,7 @@ def test_a_terminal_shows_how_far_a_task_is(
 def test_an_id_may_be_cut_short_while_it_is_the_only_one() -> None:
     assert only("7c", [ID]) == ID
     assert only("a", ["a", "ab"]) == "a"
-    with pytest.raises(UnknownTask, match="begins with '7c'; `strata tasks` lists"):
+    with pytest.raises(UnknownTask, match="begins with '7c'; `strata tasks list` lists"):
         only("7c", [])
     with pytest.raises(InvalidInput, match="several tasks' ids: a1, a2; type more"):
         only("a", ["a1", "a2"])
@@ -82,7 +82,7 @@ def test_an_id_may_be_cut_short_while_it_is_the_only_one() -> None:
         (task(state=State.DONE, results={"segments 1": {"quarantined": 0}}), False, ""),
         (task(state=State.DONE, results={"segments 1": {"quarantined": 2}}), True, ""),
         (task(state=State.RUNNING, lease_until=WHEN), False, "Its owner is gone: strata task"),
-        (task(state=State.CANCELLED), False, f"strata task resume {ID} goes on"),
+        (task(state=State.CANCELLED), False, f"strata tasks resume {ID} goes on"),
     ],
 )
 def test_a_task_says_what_was_found_and_what_to_do(made: Task, found: bool, note: str) -> None:
