@@ -465,7 +465,8 @@ class Catalog(
         if self._opened.layout_found < self._layout.number:
             raise UpgradeNeeded(
                 f"The catalog at {self.location} has layout {self._opened.layout_found} and this "
-                f"release writes layout {self._layout.number}; call upgrade() first.",
+                f"release writes layout {self._layout.number}; run `strata upgrade` or call "
+                "upgrade() first.",
                 location=str(self.location),
             )
 

@@ -125,8 +125,8 @@ def view_operation(store: Store, operation: str, version: int | None = None) -> 
         by_kind[row["kind"]].append(row.asDict())
     if not by_kind["operation"]:
         raise UnknownOperation(
-            f"There is no operation {operation} at version {version}; `strata operations list` lists "
-            "those that there are.",
+            f"There is no operation {operation} at version {version}; `strata operations list` "
+            "shows all.",
             operation=operation,
             version=version,
         )

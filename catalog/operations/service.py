@@ -199,8 +199,7 @@ class Operations:
         pending = self._holders(key)
         if not pending:
             raise NothingPending(
-                f"No open operation has changes of {key}; `strata operations list` lists those that "
-                "there are.",
+                f"No open operation has changes of {key}; `strata operations list` shows all.",
                 key=key,
             )
         decisions = tuple(self.publish(each, epoch, False, asking) for each in pending)

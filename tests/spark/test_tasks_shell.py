@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from catalog import Catalog
 from catalog.cli import shell
-from catalog.cli.job import run_job
+from catalog.cli.shell import run_job
 
 Strata = Callable[..., tuple[int, dict[str, Any]]]
 
@@ -51,18 +51,18 @@ def test_a_task_is_run_shown_cancelled_and_resumed(
 
     with monkeypatch.context() as patched:
         patched.setattr(Catalog, "recover", failing)
-        assert strata("recover", "--as-task")[0] == 70
-    code, answer = strata("tasks", "--state", "queued")
+        assert strata("operations", "recover", "--as-task")[0] == 70
+    code, answer = strata("tasks", "list", "--state", "queued")
     (row,) = answer["tables"]["tasks"]
     assert (code, row["name"], row["error_condition"]) == (0, "recover", "ZeroDivisionError")
-    code, answer = strata("recover", "--as-task")
+    code, answer = strata("operations", "recover", "--as-task")
     assert (code, answer["error"]["condition"]) == (3, "TASK_BUSY")
     beginning = row["task_id"][:12]
-    code, answer = strata("task", "cancel", beginning, "--reason", "no", "--no-record")
+    code, answer = strata("tasks", "cancel", beginning, "--reason", "no", "--no-record")
     assert answer["facts"]["error_message"] == "cancelled by ann: no"
-    code, answer = strata("task", "resume", beginning)
+    code, answer = strata("tasks", "resume", beginning)
     assert (code, answer["facts"]["state"], answer["facts"]["attempt"]) == (0, "done", 3)
-    code, answer = strata("task", "show", beginning)
+    code, answer = strata("tasks", "show", beginning)
     (shown,) = answer["tables"]["results"]
     assert (code, json.loads(shown["result"])["aborted"]) == (0, 0)
     assert catalog.runs().count() == catalog.tasks().count() == 2

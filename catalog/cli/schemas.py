@@ -1,12 +1,16 @@
-"""A schema as people name it on a command line: fingerprint, segment, datasource and so on."""
+"""A schema on the command line: named by what has it, read from a file, shown in a dialect."""
 
 from __future__ import annotations
 
+import json
+import os
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
+from catalog.cli.arguments import STDIN, text_of
+from catalog.dialects import Unsaid, from_avro, from_json_schema, to_avro, to_json_schema
 from catalog.errors import InvalidInput, NotInSnapshot, UnknownName, UnknownSchema
 from catalog.names.keys import reference
 from catalog.schema import Schema
@@ -21,10 +25,32 @@ HELP = (
     "(orders@3, orders@current), or DDL; to be "
     f"exact begin with {': or '.join(_WORDS)}:"
 )
+DIALECTS = ("ddl", "json", "json-schema", "avro")
+
+
+def schema_in(dialect: str, text: str) -> tuple[Schema, tuple[Unsaid, ...]]:
+    """The schema of a document in another dialect, and what Spark's schema does not keep of it."""
+    reading = from_avro(text) if dialect == "avro" else from_json_schema(text)
+    return reading.schema, reading.unsaid
+
+
+def written_in(dialect: str, schema: Schema) -> tuple[Any, tuple[Unsaid, ...]]:
+    """A schema in a dialect, and what that dialect cannot say."""
+    if dialect in ("ddl", "json"):
+        return (schema.ddl if dialect == "ddl" else json.loads(schema.json)), ()
+    translation = to_avro(schema) if dialect == "avro" else to_json_schema(schema)
+    return translation.document, translation.unsaid
+
+
+def schema_given(catalog: Catalog, text: str) -> Schema | str:
+    """The text of a local file or of standard input for `-`, or a schema by name."""
+    if text == STDIN or os.path.isfile(text):  # unlike Path, it takes any text
+        return text_of(text)
+    return schema_named(catalog, text)
 
 
 def schema_named(catalog: Catalog, text: str, as_of: int | datetime | None = None) -> Schema:
-    """The schema that a text means.
+    """The schema that a text names.
 
     A text with a blank is a definition, one with a slash a segment, hex digits are a fingerprint
     and one that ends like @3 or @current a named schema unless there is none such, and anything
@@ -47,7 +73,7 @@ def schema_named(catalog: Catalog, text: str, as_of: int | datetime | None = Non
         try:
             return _of(catalog, "named", text, as_of)
         except UnknownName as error:
-            if "current" in error.values:  # there is the name, and no such version of it
+            if "current" in error.values:  # the name exists, and has no such version
                 raise
     return _of(catalog, "datasource", text, as_of)
 

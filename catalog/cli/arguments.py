@@ -1,17 +1,23 @@
-"""Reading the command line: a parser that suggests, and the types of arguments."""
+"""Reading the command line: a parser that suggests, the types of arguments, and shared ones."""
 
 from __future__ import annotations
 
 import argparse
 import difflib
 import re
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import NoReturn
+from pathlib import Path
+from typing import Any, NoReturn
 
+from catalog.errors import InvalidInput
 from catalog.settings.durations import parse_duration
 
-LIMIT = 100
+# Adds one or more arguments to a parser, or to a group of one.
+Add = Callable[[argparse._ActionsContainer], object]
+STDIN = "-"
 
 
 class Parser(argparse.ArgumentParser):
@@ -49,6 +55,9 @@ def suggestion(message: str, words: Iterable[str]) -> str | None:
     return near[0] if near else None
 
 
+# --- types ----------------------------------------------------------------------------------------
+
+
 def duration(text: str) -> timedelta:
     """`90s`, `30m`, `12h`, `7d`, `2w`, several of them in a row, or `0`."""
     try:
@@ -68,9 +77,25 @@ def moment(text: str) -> datetime:
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
-def as_of(text: str) -> int | datetime:
+def version_or_time(text: str) -> int | datetime:
     """A version, or a time."""
     return int(text) if text.isdecimal() else moment(text)
+
+
+@dataclass(frozen=True)
+class AtEpoch:
+    """`epoch:N` of `--as-of`: the catalog before the stable epoch passed N."""
+
+    number: int
+
+    def __str__(self) -> str:
+        return f"epoch:{self.number}"
+
+
+def as_of(text: str) -> int | datetime | AtEpoch:
+    """A version, a time, or `epoch:N`."""
+    word, colon, number = text.partition(":")
+    return AtEpoch(positive(number)) if colon and word == "epoch" else version_or_time(text)
 
 
 def window_end(text: str) -> int | datetime | timedelta:
@@ -118,22 +143,84 @@ def setting(text: str) -> tuple[str, str]:
     return name, value
 
 
-def add_as_of(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments for commands that show the catalog as it was."""
-    when = parser.add_mutually_exclusive_group()
-    when.add_argument(
-        "--as-of", type=as_of, metavar="VERSION|TIME", help="the catalog as it was then"
-    )
-    when.add_argument(
-        "--as-of-epoch",
-        type=positive,
-        metavar="EPOCH",
-        help="the same, before the stable epoch went past this one",
-    )
+def text_of(file: str) -> str:
+    """The text of a local file, or of standard input for `-`."""
+    try:
+        data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
+        return data.decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{source(file)} cannot be read: {error}.", file=file) from error
 
 
-def add_limit(parser: argparse.ArgumentParser, default: int = LIMIT) -> None:
-    """Adds the argument for commands that list something."""
-    parser.add_argument(
-        "--limit", type=positive, default=default, help="at most so many (default %(default)s)"
-    )
+def source(file: str) -> str:
+    """A file as messages name it."""
+    return "standard input" if file == STDIN else file
+
+
+# --- arguments that commands share ----------------------------------------------------------------
+
+
+def argument(*names: str, **options: Any) -> Add:
+    """One argument, as argparse takes it."""
+    return lambda parser: parser.add_argument(*names, **options)
+
+
+def flag(name: str, help: str) -> Add:
+    """An option without a value."""
+    return argument(name, action="store_true", help=help)
+
+
+def one_of(*arguments: Add, required: bool = False) -> Add:
+    """Arguments of which at most one may be given."""
+
+    def add(parser: argparse._ActionsContainer) -> None:
+        group = parser.add_mutually_exclusive_group(required=required)
+        for each in arguments:
+            each(group)
+
+    return add
+
+
+def limit(default: int = 100, what: str = "list at most this many") -> Add:
+    """`--limit`, for commands that list something."""
+    return argument("--limit", type=positive, default=default, help=f"{what} (default {default})")
+
+
+def dry_run(help: str = "only show what would be done") -> Add:
+    """`--dry-run`, for commands that can say what they would do."""
+    return flag("--dry-run", help)
+
+
+AS_OF = argument(
+    "--as-of",
+    type=as_of,
+    metavar="VERSION|TIME|epoch:N",
+    help="the catalog as it was then; epoch:N is before the stable epoch passed N",
+)
+REASON = argument("--reason", default="", help="why; recorded in the commit's metadata")
+DEADLINE = argument(
+    "--deadline",
+    type=seconds,
+    metavar="TIME",
+    help="how long to wait for other writers before giving up (default: the setting deadline, "
+    "initially 120s)",
+)
+LEASE = argument(
+    "--lease",
+    type=duration,
+    metavar="TIME",
+    help="of a task: how long others wait for this process, which renews it (default 5m)",
+)
+
+
+def as_task(parser: argparse._ActionsContainer) -> None:
+    """`--as-task`, for commands that can run as a task, and its lease."""
+    words = "run it as a task: if this process dies, the same command continues where it stopped"
+    flag("--as-task", words)(parser)
+    LEASE(parser)
+
+
+def always_a_task(parser: argparse._ActionsContainer) -> None:
+    """For commands that only run as a task."""
+    parser.set_defaults(as_task=True)
+    LEASE(parser)

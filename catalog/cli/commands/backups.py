@@ -1,0 +1,221 @@
+"""strata backups: copies of the catalog, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from catalog.backups.backup import BackupReport
+from catalog.backups.digests import Content
+from catalog.backups.restore import RestoreReport
+from catalog.backups.rollback import RollbackReport
+from catalog.cli.arguments import (
+    REASON,
+    always_a_task,
+    argument,
+    as_task,
+    dry_run,
+    one_of,
+    positive,
+    version_or_time,
+)
+from catalog.cli.command import (
+    Access,
+    Answer,
+    Table,
+    Work,
+    change,
+    command,
+    facts_of,
+    is_task,
+    table_of,
+)
+from catalog.cli.commands.tasks import run_as_task
+
+
+@command(
+    "backups create",
+    "copy one version of the catalog to its own path, and check the copy",
+    argument("path", metavar="PATH", help="where to: a path of its own, on any storage"),
+    argument(
+        "--version",
+        type=version_or_time,
+        metavar="VERSION|TIME",
+        help="which version (default: the newest)",
+    ),
+    dry_run("only show what it would hold"),
+    as_task,
+    argument("--reason", default="", help="why; recorded in the backup's manifest"),
+    details=(
+        "It disturbs no writer. The same version again is only checked. A backup that was stopped\n"
+        "is written anew by the same command; a complete one is never replaced. As a task it also\n"
+        "needs the right to write to the catalog, where tasks are recorded."
+    ),
+    example="/backups/2024-01-31 --reason nightly",
+    job="backup",
+)
+def backups_create(work: Work) -> Answer:
+    given = work.arguments
+    if is_task(given):
+        return run_as_task(work, "backup", path=given.path, **_which(given.version))
+    report = work.catalog.backup(
+        given.path,
+        version=given.version,
+        dry_run=given.dry_run,
+        reason=given.reason,
+        progress=work.progress,
+    )
+    return shown_backup(report)
+
+
+def _which(version: int | datetime | None) -> dict[str, Any]:
+    """The version to copy, as the arguments of a task have it."""
+    if isinstance(version, datetime):
+        return {"time": version.isoformat()}
+    return {"version": version}
+
+
+def shown_backup(report: BackupReport) -> Answer:
+    """The contents of a backup, by kind of row."""
+    return Answer(
+        facts={
+            **facts_of(report, "path", "version", "rows"),
+            "runs": 0 if report.runs is None else report.runs.rows,
+            **facts_of(report, "repeated", "dry_run"),
+        },
+        tables={"contents": _contents(report.entries)},
+        figures={"rows": report.rows},
+        note="It existed already, and was checked." if report.repeated else "",
+    )
+
+
+def _contents(entries: Mapping[str, Content]) -> Table:
+    rows = tuple((kind, each.rows, each.digest) for kind, each in sorted(entries.items()))
+    return Table(("kind", "rows", "digest"), rows)
+
+
+@command(
+    "backups restore",
+    "restore a backup as a new catalog, where there is none",
+    argument("path", metavar="PATH", help="where the backup is"),
+    argument(
+        "--segment-buckets",
+        type=positive,
+        metavar="NUMBER",
+        help="number of buckets of the segments (default: as in the backup)",
+    ),
+    REASON,
+    details=(
+        "The backup is checked before anything is created. Nobody can open the catalog until it\n"
+        "is complete, and the same command again continues one that was stopped."
+    ),
+    example="/backups/2024-01-31 --location /data/meta",
+    access=Access.NEW,
+)
+def backups_restore(work: Work) -> Answer:
+    from catalog.catalog import Catalog  # the only command that opens no catalog
+
+    report = Catalog.restore(
+        work.spark,
+        work.arguments.path,
+        work.location,
+        segment_buckets=work.arguments.segment_buckets,
+        actor=work.actor,
+        reason=work.arguments.reason,
+        progress=work.progress,
+    )
+    return shown_restore(report)
+
+
+def shown_restore(report: RestoreReport) -> Answer:
+    """What was restored, by kind of row."""
+    return Answer(
+        facts=facts_of(
+            report,
+            *("path", "location", "version", "backup_version", "segment_buckets"),
+            *("rows", "runs", "repeated"),
+        ),
+        tables={"contents": _contents(report.entries)},
+        figures={"rows": report.rows},
+        note="It was restored already." if report.repeated else "The catalog is ready.",
+    )
+
+
+@change(
+    "backups rollback",
+    "restore the contents of a version or of a backup, by one commit",
+    one_of(
+        argument(
+            "version",
+            nargs="?",
+            type=version_or_time,
+            metavar="VERSION|TIME",
+            help="what to go back to",
+        ),
+        argument("--backup", metavar="PATH", help="go back to the contents of a backup"),
+        required=True,
+    ),
+    dry_run("only show what would change, with the first keys"),
+    details=(
+        "Segments, objects and settings become what they were; schemas and datasources that were\n"
+        "removed come back. Operations, the stable epoch and the history stay as they are. It can\n"
+        "itself be undone by a rollback to the version before it."
+    ),
+    example='117 --dry-run --reason "a bad load"',
+)
+def backups_rollback(work: Work) -> Answer:
+    given = work.arguments
+    report = work.catalog.rollback(
+        given.version, backup=given.backup, dry_run=given.dry_run, **work.call
+    )
+    return shown_rollback(report, work.retries(report.retries))
+
+
+def shown_rollback(report: RollbackReport, retries: int) -> Answer:
+    """What a rollback changed, by kind of row; a dry run lists the first keys."""
+    keys = tuple((c.kind, change, key) for c in report.changes for change, key in c.first)
+    return Answer(
+        facts={
+            **facts_of(report, "version", "commit_id", "target", "planned_at", "rows", "beside"),
+            "dry_run": report.dry_run,
+            "retries": retries,
+        },
+        tables={
+            "changes": table_of(report.changes, ("kind", "inserted", "updated", "deleted")),
+            "keys": Table(("kind", "change", "key"), keys),
+        },
+        figures={"rows": report.rows, "conflicts_retried": retries},
+        note="" if report.rows else "The contents are the same already.",
+    )
+
+
+@change(
+    "backups rebucket",
+    "copy the catalog to another location with another number of buckets",
+    argument("target", metavar="TARGET", help="location of the new catalog"),
+    argument(
+        "segment_buckets",
+        type=positive,
+        metavar="NUMBER",
+        help="number of buckets of the segments there",
+    ),
+    argument("--through", required=True, metavar="PATH", help="where the backup in between goes"),
+    always_a_task,
+    details=(
+        "A task: a backup, its restore to the new location, and a verification of that. Stop the\n"
+        "writers before; the old catalog stays as it is. Exit code 1 says that the old one was\n"
+        "changed since the backup (versions_since), or that the new one breaks a promise."
+    ),
+    example="/data/meta2 64 --through /backups/move",
+    job="rebucket",
+)
+def backups_rebucket(work: Work) -> Answer:
+    given = work.arguments
+    return run_as_task(
+        work,
+        "rebucket",
+        path=given.through,
+        target=given.target,
+        segment_buckets=given.segment_buckets,
+    )
