@@ -199,6 +199,27 @@ def facts_of(result: object, *names: str) -> dict[str, Any]:
     return facts | ({"commit_id": facts["commit_id"] or None} if "commit_id" in facts else {})
 
 
+def committed(
+    result: Any,
+    *names: str,
+    counts: Mapping[str, Any] | None = None,
+    facts: Mapping[str, Any] | None = None,
+    retries: int | None = None,
+    **more: Any,
+) -> Answer:
+    """The answer of a verb that commits: attributes of its result, other facts, and counts.
+
+    Counts are figures too; retries are those of the result unless they are given.
+    """
+    again = result.retries if retries is None else retries
+    counts = counts or {}
+    return Answer(
+        facts={**facts_of(result, *names), **counts, **(facts or {}), "retries": again},
+        figures={**counts, "conflicts_retried": again},
+        **more,
+    )
+
+
 def table_of(items: Iterable[object], columns: Sequence[str], brief: Sequence[str] = ()) -> Table:
     """A table of attributes of some items."""
     rows = tuple(tuple(getattr(item, name) for name in columns) for item in items)

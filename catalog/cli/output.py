@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TextIO
 
 from catalog.cli.command import Answer, Table, plain
@@ -151,11 +152,7 @@ def renderer(
 
 
 def _rich_is_here() -> bool:
-    try:
-        import rich  # noqa: F401
-    except ImportError:
-        return False
-    return True
+    return find_spec("rich") is not None
 
 
 def text(value: Any) -> str:
@@ -245,31 +242,16 @@ class ProgressLines:
 def shown_progress(long: bool, err: TextIO | None = None) -> Iterator[Progress]:
     """Shows progress while inside: a bar for a long command on a terminal, otherwise lines."""
     err = err or sys.stderr
-    if not long or not err.isatty():
+    if not long or not err.isatty() or not _rich_is_here():
         yield ProgressLines(err)
         return
-    try:
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            SpinnerColumn,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
-        from rich.progress import Progress as Drawn
-    except ImportError:
-        yield ProgressLines(err)
-        return
-    bars = Drawn(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=Console(file=err),
+    from rich import console, progress
+
+    bars = progress.Progress(
+        *(progress.SpinnerColumn(), progress.TextColumn("{task.description}")),
+        *(progress.BarColumn(), progress.MofNCompleteColumn()),
+        *(progress.TimeElapsedColumn(), progress.TimeRemainingColumn()),
+        console=console.Console(file=err),
         transient=True,
         # What a command prints goes where it was sent, not through the console of the bar.
         redirect_stdout=False,

@@ -120,9 +120,8 @@ def test_the_shell_takes_a_file_over_and_goes_by_what_is_stored_from_then_on(
     assert strata("settings", "get", "cleanup.limit")[1]["facts"]["source"] == "default"
     code, answer = strata("settings", "set", "cleanup.grace", "soon")
     assert (code, answer["error"]["condition"]) == (2, "INVALID_SETTING")
-    (commit,) = strata("audit", "history", "--since", "0", "--limit", "9")[1]["tables"]["commits"][
-        -2:-1
-    ]
+    answer = strata("audit", "history", "--since", "0", "--limit", "9")[1]
+    (commit,) = answer["tables"]["commits"][-2:-1]
     assert (commit["verb"], commit["sessions"]) == ("adopt", ["s-1"])
     (change,) = strata("audit", "history", "config.file")[1]["tables"]["changes"]
     assert (change["change"], change["actors"]) == ("insert", ["ann"])

@@ -10,7 +10,7 @@ from time import sleep
 from pyspark.sql import functions as F
 
 from catalog.cli.arguments import argument, dry_run, limit, natural, positive, seconds, window_end
-from catalog.cli.command import Answer, Work, change, command, facts_of, fetch, table_of
+from catalog.cli.command import Answer, Work, change, command, committed, fetch, table_of
 from catalog.delta.runs import COLUMNS
 from catalog.errors import InvalidInput
 from catalog.model import Kind
@@ -124,12 +124,9 @@ def audit_runs(work: Work) -> Answer:
 )
 def audit_roll(work: Work) -> Answer:
     report = work.catalog.roll_audit(dry_run=work.arguments.dry_run, **work.call)
-    figures = {"versions_rolled": report.rolled, "audit_gaps": len(report.gaps)}
-    return Answer(
-        facts={"reached": report.reached, **figures, **facts_of(report, "dry_run", "retries")},
-        tables={"gaps": table_of(report.gaps, ("first", "last", "what"))},
-        figures={**figures, "conflicts_retried": report.retries},
-    )
+    counts = {"versions_rolled": report.rolled, "audit_gaps": len(report.gaps)}
+    gaps = table_of(report.gaps, ("first", "last", "what"))
+    return committed(report, "reached", "dry_run", counts=counts, tables={"gaps": gaps})
 
 
 # --- poll -----------------------------------------------------------------------------------------

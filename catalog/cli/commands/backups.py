@@ -27,6 +27,7 @@ from catalog.cli.command import (
     Work,
     change,
     command,
+    committed,
     facts_of,
     is_task,
     table_of,
@@ -175,17 +176,15 @@ def backups_rollback(work: Work) -> Answer:
 def shown_rollback(report: RollbackReport, retries: int) -> Answer:
     """What a rollback changed, by kind of row; a dry run lists the first keys."""
     keys = tuple((c.kind, change, key) for c in report.changes for change, key in c.first)
-    return Answer(
-        facts={
-            **facts_of(report, "version", "commit_id", "target", "planned_at", "rows", "beside"),
-            "dry_run": report.dry_run,
-            "retries": retries,
-        },
+    return committed(
+        report,
+        *("version", "commit_id", "target", "planned_at", "beside", "dry_run"),
+        counts={"rows": report.rows},
+        retries=retries,
         tables={
             "changes": table_of(report.changes, ("kind", "inserted", "updated", "deleted")),
             "keys": Table(("kind", "change", "key"), keys),
         },
-        figures={"rows": report.rows, "conflicts_retried": retries},
         note="" if report.rows else "The contents are the same already.",
     )
 

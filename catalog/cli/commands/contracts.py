@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from catalog.cli.arguments import AS_OF, argument, dry_run, limit, positive
-from catalog.cli.command import Answer, Table, Work, change, command, facts_of, fetch
+from catalog.cli.command import Answer, Table, Work, change, command, committed, facts_of, fetch
 from catalog.contracts.checking import Offence
 from catalog.contracts.keeper import ContractResult
 from catalog.contracts.model import MODES, Contract, Enforcement
@@ -105,26 +105,17 @@ def contracts_set(work: Work) -> Answer:
 def shown_contract_change(result: ContractResult, retries: int) -> Answer:
     """What changed, and which published segments break the contract."""
     there = sum(each.segments for each in result.offences)
-    return Answer(
-        facts={
-            **facts_of(result, "version", "commit_id", "datasource", "changed"),
-            "segments_that_break_it": there,
-            "dry_run": result.dry_run,
-            "retries": retries,
-        },
+    return committed(
+        result,
+        *("version", "commit_id", "datasource", "changed", "dry_run"),
+        counts={"segments_that_break_it": there},
+        retries=retries,
         tables={"breaches": offences_table(result.offences)} if there else {},
-        figures={"segments_that_break_it": there, "conflicts_retried": retries},
         note="Published segments stay; later publishes are checked." if there else "",
     )
 
 
-@command(
-    "contracts get",
-    "show the contract of a datasource",
-    _DATASOURCE,
-    AS_OF,
-    example="orders",
-)
+@command("contracts get", "show the contract of a datasource", _DATASOURCE, AS_OF, example="orders")
 def contracts_get(work: Work) -> Answer:
     datasource = work.arguments.datasource
     return shown_contract(datasource, work.catalog.contract(datasource, work.as_of))

@@ -81,7 +81,7 @@ def next_commands(home: Path) -> list[str]:
 def tour(spark: SparkSession, home: Path) -> None:
     """Every verb once, in the order in which a platform would use them."""
     _step("Write sample Parquet files: orders gains a column on the third day")
-    segments = describe_files(write_files(home / "files"))
+    segments = write_files(home / "files")
     rows = [(s.id, s.num_rows, s.size_bytes, s.schema.ddl) for s in segments if s.schema]
     _table("files", ("segment_id", "num_rows", "size_bytes", "schema"), rows)
 
@@ -171,26 +171,33 @@ def tour(spark: SparkSession, home: Path) -> None:
     catalog.close()
 
 
-def write_files(directory: Path) -> dict[str, Path]:
-    """Five days of orders and two of clicks."""
+def write_files(directory: Path) -> list[Segment]:
+    """Five days of orders and two of clicks, a file and a segment for each."""
     directory.mkdir(parents=True, exist_ok=True)
-    files = {}
-    for day in range(5):
-        columns: dict[str, pa.Array[Any]] = {
-            "order_id": pa.array(range(100), pa.int64()),
-            "amount": pa.array([9.5] * 100, pa.float64()),
-        }
-        if day >= 2:
-            columns["currency"] = pa.array(["EUR"] * 100, pa.string())
-        files[f"orders/{FIRST_DAY + timedelta(days=day):%Y-%m-%d}"] = pa.table(columns)
-    for day in range(2):
-        clicks = pa.table({"url": ["/", "/buy"], "at": pa.array([1, 2], pa.timestamp("us", "UTC"))})
-        files[f"clicks/{FIRST_DAY + timedelta(days=day):%Y-%m-%d}"] = clicks
-    paths = {}
-    for segment_id, table in files.items():
-        paths[segment_id] = directory / f"{segment_id.replace('/', '-')}.parquet"
-        pq.write_table(table, paths[segment_id])
-    return paths
+    clicks = pa.table({"url": ["/", "/buy"], "at": pa.array([1, 2], pa.timestamp("us", "UTC"))})
+    orders = pa.table({"order_id": pa.array(range(100), pa.int64()), "amount": [9.5] * 100})
+    with_currency = orders.append_column("currency", pa.array(["EUR"] * 100, pa.string()))
+    days = [
+        *(("orders", day, orders if day < 2 else with_currency) for day in range(5)),
+        *(("clicks", day, clicks) for day in range(2)),
+    ]
+    segments = []
+    for datasource, day, table in days:
+        start = FIRST_DAY + timedelta(days=day)
+        path = directory / f"{datasource}-{start:%Y-%m-%d}.parquet"
+        pq.write_table(table, path)
+        segments.append(
+            Segment(
+                f"{datasource}/{start:%Y-%m-%d}",
+                Schema.of(table.schema),
+                table.num_rows,
+                size_bytes=path.stat().st_size,
+                location=path.as_uri(),
+                starts_at=start,
+                ends_at=start + timedelta(days=1),
+            )
+        )
+    return segments
 
 
 def write_visits(directory: Path) -> Path:
@@ -202,26 +209,6 @@ def write_visits(directory: Path) -> Path:
         pq.write_table(table, folder / "01.parquet")
         (folder / "02.parquet").write_text("user,pages\nann,3\n")
     return directory
-
-
-def describe_files(paths: dict[str, Path]) -> list[Segment]:
-    """A segment for each file, from its footer."""
-    segments = []
-    for segment_id, path in paths.items():
-        footer = pq.read_metadata(path)
-        day = datetime.strptime(segment_id.partition("/")[2], "%Y-%m-%d").replace(tzinfo=UTC)
-        segments.append(
-            Segment(
-                segment_id,
-                Schema.of(footer.schema.to_arrow_schema()),
-                footer.num_rows,
-                size_bytes=path.stat().st_size,
-                location=path.as_uri(),
-                starts_at=day,
-                ends_at=day + timedelta(days=1),
-            )
-        )
-    return segments
 
 
 def _looked_up_in_a_udf(spark: SparkSession, cache: Cache) -> DataFrame:

@@ -246,9 +246,7 @@ def diff(work: Work) -> Answer:
             "reordered": found.reordered,
             **({"breaks": [str(each) for each in judgement.breaks]} if judgement.breaks else {}),
         },
-        tables={
-            "columns": Table(("sign", "path", "old", "new", "change"), rows, tinted_by="sign"),
-        },
+        tables={"columns": Table(("sign", "path", "old", "new", "change"), rows, tinted_by="sign")},
         found=not judgement.ok,
     )
 
@@ -322,5 +320,5 @@ def report(work: Work) -> Answer:
             "version": collected.version,
             **asdict(collected.totals),
             "problems": len(collected.problems),
-        },
+        }
     )

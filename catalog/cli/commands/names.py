@@ -17,7 +17,17 @@ from catalog.cli.arguments import (
     positive,
     text_of,
 )
-from catalog.cli.command import Answer, Table, Work, change, command, facts_of, fetch, table_of
+from catalog.cli.command import (
+    Answer,
+    Table,
+    Work,
+    change,
+    command,
+    committed,
+    facts_of,
+    fetch,
+    table_of,
+)
 from catalog.cli.schemas import HELP, schema_given, schema_in
 from catalog.evolution.compatibility import Mode
 from catalog.names.keys import reference
@@ -98,19 +108,15 @@ def unsaid_table(unsaid: tuple[Unsaid, ...]) -> dict[str, Table]:
 
 def shown_registration(result: Registered, retries: int) -> Answer:
     """The version that was registered."""
-    return Answer(
-        facts={
-            **facts_of(result, "name", "version", "fingerprint", "compatible", "breaking"),
-            **facts_of(result, "forced", "merged", "repeated", "version_of_table", "commit_id"),
-            "dry_run": result.dry_run,
-            "retries": retries,
-        },
+    answer = committed(
+        result,
+        *("name", "version", "fingerprint", "compatible", "breaking", "forced", "merged"),
+        *("repeated", "version_of_table", "commit_id", "dry_run"),
+        retries=retries,
         tables=_reasons(result.reasons),
-        figures={
-            "registered": int(not (result.repeated or result.dry_run)),
-            "conflicts_retried": retries,
-        },
     )
+    registered = int(not (result.repeated or result.dry_run))
+    return replace(answer, figures={**answer.figures, "registered": registered})
 
 
 @command(
@@ -189,16 +195,11 @@ def names_versions(work: Work) -> Answer:
 )
 def names_set_mode(work: Work) -> Answer:
     result = work.catalog.set_mode(work.arguments.name, work.arguments.mode, **work.why)
-    retries = work.retries(result.retries)
-    return Answer(
-        facts={
-            "name": result.name,
-            "before": str(result.before),
-            "mode": str(result.mode),
-            **facts_of(result, "version_of_table", "commit_id"),
-            "retries": retries,
-        },
-        figures={"conflicts_retried": retries},
+    return committed(
+        result,
+        *("name", "version_of_table", "commit_id"),
+        facts={"before": str(result.before), "mode": str(result.mode)},
+        retries=work.retries(result.retries),
     )
 
 

@@ -11,7 +11,17 @@ from typing import Any
 from pyspark.sql import functions as F
 
 from catalog.cli.arguments import AS_OF, STDIN, argument, dry_run, flag, limit, source, text_of
-from catalog.cli.command import Answer, Table, Work, change, command, cut, facts_of, fetch
+from catalog.cli.command import (
+    Answer,
+    Table,
+    Work,
+    change,
+    command,
+    committed,
+    cut,
+    facts_of,
+    fetch,
+)
 from catalog.errors import InvalidInput
 from catalog.objects.declaration import type_from
 from catalog.objects.keeper import PutResult
@@ -76,11 +86,8 @@ def shown_change(result: PutResult, retries: int, limit: int) -> Answer:
     }
     counts = {change: len(objects) for change, objects in changes.items()}
     rows = ((change, *each) for change, objects in changes.items() for each in objects)
-    return Answer(
-        facts={**facts_of(result, "version", "commit_id"), **counts, "retries": retries},
-        tables={"changes": cut(("change", "key", "revision"), rows, limit)},
-        figures={**counts, "conflicts_retried": retries},
-    )
+    tables = {"changes": cut(("change", "key", "revision"), rows, limit)}
+    return committed(result, "version", "commit_id", counts=counts, retries=retries, tables=tables)
 
 
 @command("objects get", "show an object", _KEY, AS_OF, example="table/sales/orders")
@@ -174,11 +181,8 @@ def shown_rename(result: PutResult, retries: int, limit: int) -> Answer:
     """Old and new key of every renamed object."""
     counts = {"renamed": len(result.renamed), "touched": len(result.touched)}
     rows = ((old, new, result.revisions[new]) for old, new in result.renamed.items())
-    return Answer(
-        facts={**facts_of(result, "version", "commit_id"), **counts, "retries": retries},
-        tables={"renamed": cut(("key", "new_key", "revision"), rows, limit)},
-        figures={**counts, "conflicts_retried": retries},
-    )
+    tables = {"renamed": cut(("key", "new_key", "revision"), rows, limit)}
+    return committed(result, "version", "commit_id", counts=counts, retries=retries, tables=tables)
 
 
 @change(

@@ -19,7 +19,17 @@ from catalog.cli.arguments import (
     one_of,
     positive,
 )
-from catalog.cli.command import Answer, Table, Work, change, command, facts_of, fetch, is_task
+from catalog.cli.command import (
+    Answer,
+    Table,
+    Work,
+    change,
+    command,
+    committed,
+    facts_of,
+    fetch,
+    is_task,
+)
 from catalog.cli.commands.tasks import find_id, run_as_task, short_id, span
 from catalog.commit.operation_rows import OperationState
 from catalog.operations.applier import Advance
@@ -222,14 +232,11 @@ def operations_publish(work: Work) -> Answer:
 def shown_decision(decision: Decision, retries: int) -> Answer:
     """The state of an operation after a decision."""
     waits = decision.state == OperationState.READY
-    return Answer(
-        facts={
-            **facts_of(decision, "version", "commit_id"),
-            "operation_id": decision.operation,
-            **facts_of(decision, "state", "epoch", "repeated"),
-            "retries": retries,
-        },
-        figures={"conflicts_retried": retries},
+    return committed(
+        decision,
+        *("version", "commit_id", "state", "epoch", "repeated"),
+        facts={"operation_id": decision.operation},
+        retries=retries,
         note=f"strata operations advance {decision.epoch} makes it visible." if waits else "",
     )
 
@@ -312,15 +319,13 @@ def operations_advance(work: Work) -> Answer:
 
 def shown_advance(step: Advance, retries: int) -> Answer:
     """The operations that an advance published."""
-    counts = {"stable": step.stable, "applied": len(step.applied)}
-    return Answer(
-        facts={
-            **facts_of(step, "version", "commit_id", "before"),
-            **counts,
-            "retries": retries,
-        },
-        tables={"applied": Table(("operation_id",), tuple((each,) for each in step.applied))},
-        figures={**counts, "conflicts_retried": retries},
+    applied = Table(("operation_id",), tuple((each,) for each in step.applied))
+    return committed(
+        step,
+        *("version", "commit_id", "before"),
+        counts={"stable": step.stable, "applied": len(step.applied)},
+        retries=retries,
+        tables={"applied": applied},
     )
 
 
@@ -362,14 +367,6 @@ def shown_recovery(report: RecoverReport, left: Mapping[str, int], retries: int)
     counts = {"aborted": len(rows), **{what: len(ids) for what, ids in others.items()}}
     rest = ((what, each, None, None, None) for what, ids in others.items() for each in ids)
     columns = ("change", "operation_id", "name", "owner", "lease_until")
-    return Answer(
-        facts={
-            "version": report.version,
-            **counts,
-            **left,
-            "dry_run": report.dry_run,
-            "retries": retries,
-        },
-        tables={"changes": Table(columns, (*rows, *rest))},
-        figures={**counts, **left, "conflicts_retried": retries},
-    )
+    tables = {"changes": Table(columns, (*rows, *rest))}
+    counts |= left
+    return committed(report, "version", "dry_run", counts=counts, retries=retries, tables=tables)

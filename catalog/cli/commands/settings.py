@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from catalog.cli.arguments import argument
-from catalog.cli.command import Answer, Table, Work, change, command, facts_of
+from catalog.cli.command import Answer, Table, Work, change, command, committed
 from catalog.settings.durations import duration_text
 from catalog.settings.keeper import SettingResult
 from catalog.settings.known import known_setting
@@ -88,15 +88,7 @@ def _read(name: str, text: str) -> Any:
 
 
 def _shown(result: SettingResult) -> Answer:
-    changed = len(result.changed)
-    return Answer(
-        facts={
-            **facts_of(result, "version", "commit_id"),
-            "changed": changed,
-            "retries": result.retries,
-        },
-        figures={"changed": changed, "conflicts_retried": result.retries},
-    )
+    return committed(result, "version", "commit_id", counts={"changed": len(result.changed)})
 
 
 @change(

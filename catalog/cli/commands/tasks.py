@@ -104,8 +104,7 @@ def only(kind: str, text: str, ids: Sequence[str]) -> str:
             "task": (UnknownTask, "strata tasks list"),
         }[kind]
         raise unknown(
-            f"No {kind} has an id that begins with {text!r}; `{listed}` shows all.",
-            **{kind: text},
+            f"No {kind} has an id that begins with {text!r}; `{listed}` shows all.", **{kind: text}
         )
     if len(ids) > 1:
         some = ", ".join(ids[:_CANDIDATES]) + (" and more" if len(ids) > _CANDIDATES else "")

@@ -12,6 +12,7 @@ from catalog.cli.command import (
     Work,
     change,
     command,
+    committed,
     facts_of,
     is_task,
     table_of,
@@ -55,11 +56,8 @@ def cleanup(work: Work) -> Answer:
         for change in changes
     )
     counts = {what: len(changes) for what, changes in done.items()}
-    return Answer(
-        facts={"version": report.version, **counts, **facts_of(report, "dry_run", "retries")},
-        tables={"changes": Table(("change", "fingerprint", "why"), rows)},
-        figures={**counts, "conflicts_retried": report.retries},
-    )
+    changes = Table(("change", "fingerprint", "why"), rows)
+    return committed(report, "version", "dry_run", counts=counts, tables={"changes": changes})
 
 
 @change(
@@ -116,27 +114,20 @@ def maintain(work: Work) -> Answer:
         dry_run=given.dry_run,
         **work.call,
     )
-    files = {
-        "partitions_compacted": len(report.compacted),
-        "files_removed": sum(vacuumed.files or 0 for vacuumed in report.vacuumed),
-    }
-    history = {
-        "versions_rolled": report.audit.rolled if report.audit else 0,
-        "audit_gaps": len(report.audit.gaps) if report.audit else 0,
-    }
-    return Answer(
-        facts={
-            "version": report.version,
-            **files,
-            "retention_seconds": int(report.retention.total_seconds()),
-            **history,
-            **facts_of(report, "dry_run", "retries"),
+    return committed(
+        report,
+        *("version", "dry_run"),
+        counts={
+            "partitions_compacted": len(report.compacted),
+            "files_removed": sum(vacuumed.files or 0 for vacuumed in report.vacuumed),
+            "versions_rolled": report.audit.rolled if report.audit else 0,
+            "audit_gaps": len(report.audit.gaps) if report.audit else 0,
         },
+        facts={"retention_seconds": int(report.retention.total_seconds())},
         tables={
             "partitions": table_of(report.compacted, ("kind", "bucket", "before", "after")),
             "vacuumed": table_of(report.vacuumed, ("table", "files")),
         },
-        figures={**files, **history, "conflicts_retried": report.retries},
     )
 
 

@@ -14,6 +14,7 @@ from catalog.cli.command import (
     Work,
     change,
     command,
+    committed,
     cut,
     facts_of,
     is_task,
@@ -76,16 +77,12 @@ def publish(work: Work) -> Answer:
     result = work.catalog.publish(
         frame if few is None else few, on_existing=given.on_existing, **work.call
     )
-    counts = facts_of(result, "inserted", "existing", "replaced")
-    return Answer(
-        facts={
-            **facts_of(result, "version", "commit_id"),
-            **counts,
-            "schemas": len(result.fingerprints),
-            "retries": result.retries,
-        },
+    return committed(
+        result,
+        *("version", "commit_id"),
+        counts=facts_of(result, "inserted", "existing", "replaced"),
+        facts={"schemas": len(result.fingerprints)},
         tables={"warnings": offences_table(result.warnings)} if result.warnings else {},
-        figures={**counts, "conflicts_retried": result.retries},
     )
 
 
@@ -179,10 +176,7 @@ def _advice_on_files(report: FilesReport, given: Namespace) -> Iterable[str]:
         help="only segments of this datasource; may be repeated",
     ),
     argument("--format", choices=FORMATS, help="the format of locations that do not end in it"),
-    flag(
-        "--retry-quarantined",
-        "retry those in quarantine now, not when their pause is over",
-    ),
+    flag("--retry-quarantined", "retry those in quarantine now, not when their pause is over"),
     _batch("segments", "backfill.batch"),
     dry_run("only count those without a schema"),
     as_task,
@@ -263,7 +257,5 @@ def drop(work: Work) -> Answer:
         dry_run=given.dry_run,
         **work.why,
     )
-    return Answer(
-        facts=facts_of(result, "version", "commit_id", "dropped", "absent", "dry_run", "retries"),
-        figures={"dropped": result.dropped, "conflicts_retried": result.retries},
-    )
+    names = ("version", "commit_id", "absent", "dry_run")
+    return committed(result, *names, counts={"dropped": result.dropped})
