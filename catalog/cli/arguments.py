@@ -6,14 +6,15 @@ import argparse
 import difflib
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NoReturn
 
 from catalog.errors import InvalidInput
-from catalog.settings.durations import parse_duration
+from catalog.settings.durations import duration_text, parse_duration
+from catalog.settings.known import default_of
 
 # Adds one or more arguments to a parser, or to a group of one.
 Add = Callable[[argparse._ActionsContainer], object]
@@ -92,7 +93,7 @@ class AtEpoch:
         return f"epoch:{self.number}"
 
 
-def as_of(text: str) -> int | datetime | AtEpoch:
+def as_of_type(text: str) -> int | datetime | AtEpoch:
     """A version, a time, or `epoch:N`."""
     word, colon, number = text.partition(":")
     return AtEpoch(positive(number)) if colon and word == "epoch" else version_or_time(text)
@@ -181,46 +182,46 @@ def one_of(*arguments: Add, required: bool = False) -> Add:
     return add
 
 
-def limit(default: int = 100, what: str = "list at most this many") -> Add:
-    """`--limit`, for commands that list something."""
-    return argument("--limit", type=positive, default=default, help=f"{what} (default {default})")
+def by_setting(name: str) -> str:
+    """The end of a help text: which setting is the default, and what it is initially."""
+    value = default_of(name)
+    text = duration_text(value) if isinstance(value, timedelta) else value
+    return f"(default: the setting {name}, initially {text})"
 
 
-def dry_run(help: str = "only show what would be done") -> Add:
-    """`--dry-run`, for commands that can say what they would do."""
-    return flag("--dry-run", help)
-
-
-AS_OF = argument(
-    "--as-of",
-    type=as_of,
-    metavar="VERSION|TIME|epoch:N",
-    help="the catalog as it was then; epoch:N is before the stable epoch passed N",
-)
 REASON = argument("--reason", default="", help="why; recorded in the commit's metadata")
-DEADLINE = argument(
-    "--deadline",
-    type=seconds,
-    metavar="TIME",
-    help="how long to wait for other writers before giving up (default: the setting deadline, "
-    "initially 120s)",
-)
-LEASE = argument(
-    "--lease",
-    type=duration,
-    metavar="TIME",
-    help="of a task: how long others wait for this process, which renews it (default 5m)",
-)
 
 
-def as_task(parser: argparse._ActionsContainer) -> None:
-    """`--as-task`, for commands that can run as a task, and its lease."""
-    words = "run it as a task: if this process dies, the same command continues where it stopped"
-    flag("--as-task", words)(parser)
-    LEASE(parser)
-
-
-def always_a_task(parser: argparse._ActionsContainer) -> None:
-    """For commands that only run as a task."""
-    parser.set_defaults(as_task=True)
-    LEASE(parser)
+def shared(
+    as_of: bool = False,
+    limit: int | None = None,
+    dry_run: bool | str = False,
+    as_task: bool = False,
+    always_a_task: bool = False,
+    why: bool = False,
+) -> Iterator[Add]:
+    """Arguments that many commands have; `limit` is its default, `dry_run` may be its help."""
+    if as_of:
+        yield argument(
+            "--as-of",
+            type=as_of_type,
+            metavar="VERSION|TIME|epoch:N",
+            help="the catalog as it was then; epoch:N is before the stable epoch passed N",
+        )
+    if limit is not None:
+        words = f"list at most this many (default {limit})"
+        yield argument("--limit", type=positive, default=limit, help=words)
+    if dry_run:
+        yield flag("--dry-run", "only show what would be done" if dry_run is True else dry_run)
+    if as_task:
+        words = "run it as a task: if this process dies, the same command continues it"
+        yield flag("--as-task", words)
+    if always_a_task:
+        yield lambda parser: parser.set_defaults(as_task=True)
+    if as_task or always_a_task:
+        words = "of a task: how long others wait for this process, which renews it (default 5m)"
+        yield argument("--lease", type=duration, metavar="TIME", help=words)
+    if why:
+        words = f"how long to wait for other writers before giving up {by_setting('deadline')}"
+        yield REASON
+        yield argument("--deadline", type=seconds, metavar="TIME", help=words)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from catalog.cli.arguments import DEADLINE, REASON, Add, AtEpoch
+from catalog.cli.arguments import Add, AtEpoch, shared
 from catalog.errors import InvalidInput
 from catalog.progress import Progress
 
@@ -128,17 +128,28 @@ class Command:
 
 
 def command(
-    name: str, summary: str, *arguments: Add, **options: Any
+    name: str,
+    summary: str,
+    *arguments: Add,
+    example: str = "",
+    details: str = "",
+    access: Access = Access.READ,
+    long: bool = True,
+    job: str = "",
+    **wanted: Any,
 ) -> Callable[[Callable[[Work], Answer]], Command]:
-    """Makes a command out of the function that runs it."""
-    return lambda work: Command(name, summary, arguments, work, **options)
+    """Makes a command out of the function that runs it; `wanted` are those of `shared`."""
+    all_of_them = (*arguments, *shared(**wanted))
+    return lambda work: Command(
+        name, summary, all_of_them, work, example, details, access, long, job
+    )
 
 
 def change(
     name: str, summary: str, *arguments: Add, **options: Any
 ) -> Callable[[Callable[[Work], Answer]], Command]:
     """Makes a command that commits: it is recorded, and takes a reason and a deadline."""
-    return command(name, summary, *arguments, REASON, DEADLINE, access=Access.WRITE, **options)
+    return command(name, summary, *arguments, access=Access.WRITE, why=True, **options)
 
 
 def is_task(arguments: Namespace) -> bool:

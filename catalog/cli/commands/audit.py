@@ -9,7 +9,7 @@ from time import sleep
 
 from pyspark.sql import functions as F
 
-from catalog.cli.arguments import argument, dry_run, limit, natural, positive, seconds, window_end
+from catalog.cli.arguments import argument, natural, positive, seconds, window_end
 from catalog.cli.command import Answer, Work, change, command, committed, fetch, table_of
 from catalog.delta.runs import COLUMNS
 from catalog.errors import InvalidInput
@@ -52,7 +52,7 @@ _WINDOW = (
     ),
     # Not --actor, which is the caller.
     argument("--by", metavar="ACTOR", help="only changes by this actor"),
-    limit(20),
+    limit=20,
     details=(
         "Without KEY and --kind it lists commits, with every caller of each; with one of them the\n"
         "rows that were changed, each with its possible callers. It reads the log and, for\n"
@@ -80,7 +80,7 @@ def audit_history(work: Work) -> Answer:
     "audit changes",
     "list what was added, removed and changed between two versions",
     *_WINDOW,
-    limit(),
+    limit=100,
     details="strata poll does the same and keeps running.",
     example="12 20",
 )
@@ -94,7 +94,7 @@ def audit_changes(work: Work) -> Answer:
     "audit growth",
     "show how many segments, rows and schemas each version added or removed",
     *_WINDOW,
-    limit(),
+    limit=100,
     example="0",
 )
 def audit_growth(work: Work) -> Answer:
@@ -105,7 +105,7 @@ def audit_growth(work: Work) -> Answer:
 @command(
     "audit runs",
     "list runs of jobs and recorded commands, newest first",
-    limit(20),
+    limit=20,
     example="--limit 50 --output json",
 )
 def audit_runs(work: Work) -> Answer:
@@ -118,7 +118,7 @@ def audit_runs(work: Work) -> Answer:
 @change(
     "audit roll",
     "copy the history into the audit table, before the log drops it",
-    dry_run(),
+    dry_run=True,
     details="maintain does so too. It may be stopped and run again, also by two at once.",
     example="--dry-run",
 )
@@ -155,7 +155,7 @@ def _since(text: str) -> int | str:
         help="keep polling at this interval (default: the setting poll.interval, initially none)",
     ),
     argument("--polls", type=positive, help="with --every, stop after this many"),
-    limit(),
+    limit=100,
     details="With --output json each poll is a line. Ctrl-C ends it with exit code 130.",
     example="--since 12 --every 30s",
     long=False,

@@ -10,16 +10,7 @@ from catalog.backups.backup import BackupReport
 from catalog.backups.digests import Content
 from catalog.backups.restore import RestoreReport
 from catalog.backups.rollback import RollbackReport
-from catalog.cli.arguments import (
-    REASON,
-    always_a_task,
-    argument,
-    as_task,
-    dry_run,
-    one_of,
-    positive,
-    version_or_time,
-)
+from catalog.cli.arguments import REASON, argument, one_of, positive, version_or_time
 from catalog.cli.command import (
     Access,
     Answer,
@@ -45,9 +36,9 @@ from catalog.cli.commands.tasks import run_as_task
         metavar="VERSION|TIME",
         help="which version (default: the newest)",
     ),
-    dry_run("only show what it would hold"),
-    as_task,
     argument("--reason", default="", help="why; recorded in the backup's manifest"),
+    dry_run="only show what it would hold",
+    as_task=True,
     details=(
         "It disturbs no writer. The same version again is only checked. A backup that was stopped\n"
         "is written anew by the same command; a complete one is never replaced. As a task it also\n"
@@ -157,7 +148,7 @@ def shown_restore(report: RestoreReport) -> Answer:
         argument("--backup", metavar="PATH", help="go back to the contents of a backup"),
         required=True,
     ),
-    dry_run("only show what would change, with the first keys"),
+    dry_run="only show what would change, with the first keys",
     details=(
         "Segments, objects and settings become what they were; schemas and datasources that were\n"
         "removed come back. Operations, the stable epoch and the history stay as they are. It can\n"
@@ -200,7 +191,7 @@ def shown_rollback(report: RollbackReport, retries: int) -> Answer:
         help="number of buckets of the segments there",
     ),
     argument("--through", required=True, metavar="PATH", help="where the backup in between goes"),
-    always_a_task,
+    always_a_task=True,
     details=(
         "A task: a backup, its restore to the new location, and a verification of that. Stop the\n"
         "writers before; the old catalog stays as it is. Exit code 1 says that the old one was\n"

@@ -6,7 +6,7 @@ from argparse import ArgumentTypeError
 from collections.abc import Iterable
 from pathlib import Path
 
-from catalog.cli.arguments import AS_OF, argument, dry_run, limit, positive
+from catalog.cli.arguments import argument, positive
 from catalog.cli.command import Answer, Table, Work, change, command, committed, facts_of, fetch
 from catalog.contracts.checking import Offence
 from catalog.contracts.keeper import ContractResult
@@ -75,7 +75,7 @@ def offences_table(offences: Iterable[Offence]) -> Table:
         argument(f"--max-{name}", type=positive, metavar="N", help=f"most {name} of one segment")
         for name in ("rows", "bytes", "columns")
     ),
-    dry_run("only show which published segments break it"),
+    dry_run="only show which published segments break it",
     details=(
         "Enforcement strict: schemas equal the contract's; subset: the contract's schema can hold\n"
         "their data; warn: as subset, but what breaks the contract is published and reported;\n"
@@ -115,7 +115,9 @@ def shown_contract_change(result: ContractResult, retries: int) -> Answer:
     )
 
 
-@command("contracts get", "show the contract of a datasource", _DATASOURCE, AS_OF, example="orders")
+@command(
+    "contracts get", "show the contract of a datasource", _DATASOURCE, as_of=True, example="orders"
+)
 def contracts_get(work: Work) -> Answer:
     datasource = work.arguments.datasource
     return shown_contract(datasource, work.catalog.contract(datasource, work.as_of))
@@ -144,8 +146,8 @@ def shown_contract(datasource: str, contract: Contract | None) -> Answer:
 @command(
     "contracts list",
     "list contracts, and the limits that tables set",
-    AS_OF,
-    limit(),
+    as_of=True,
+    limit=100,
     details="strata contracts get shows one with its schema.",
 )
 def contracts_list(work: Work) -> Answer:
@@ -158,7 +160,7 @@ def contracts_list(work: Work) -> Answer:
     "contracts remove",
     "remove the contract of a datasource",
     _DATASOURCE,
-    dry_run("only show whether there is one"),
+    dry_run="only show whether there is one",
     details="A datasource without a contract is no error.",
     example='orders --reason "moved"',
 )

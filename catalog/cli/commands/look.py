@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from catalog.cli.arguments import AS_OF, argument, flag, limit, natural, one_of, positive
+from catalog.cli.arguments import argument, by_setting, flag, natural, one_of, positive
 from catalog.cli.command import Answer, Table, Work, command, facts_of, fetch
 from catalog.cli.commands.names import unsaid_table
 from catalog.cli.schemas import DIALECTS, HELP, schema_named, written_in
@@ -20,7 +20,6 @@ from catalog.evolution.merge import Policy
 from catalog.report.collect import collect
 from catalog.report.page import render
 from catalog.schema.names import identifier
-from catalog.settings.known import default_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -44,8 +43,8 @@ _SHOWING = {"DESCRIBE", "DESC", "SHOW", "EXPLAIN"}
             "tries again",
         ),
     ),
-    AS_OF,
-    limit(),
+    as_of=True,
+    limit=100,
     example="--datasource orders --limit 20",
 )
 def segments(work: Work) -> Answer:
@@ -80,8 +79,8 @@ def segments(work: Work) -> Answer:
         flag("--retired", "those that a clean-up has retired and not purged yet"),
         argument("--datasource", help="only those that a datasource uses"),
     ),
-    AS_OF,
-    limit(),
+    as_of=True,
+    limit=100,
     example="--orphans",
 )
 def schemas(work: Work) -> Answer:
@@ -102,7 +101,11 @@ def schemas(work: Work) -> Answer:
 
 
 @command(
-    "datasources", "list datasources with their sizes", AS_OF, limit(), example="--as-of 2024-01-31"
+    "datasources",
+    "list datasources with their sizes",
+    as_of=True,
+    limit=100,
+    example="--as-of 2024-01-31",
 )
 def datasources(work: Work) -> Answer:
     frame = work.catalog.datasources(work.as_of).orderBy("datasource")
@@ -128,7 +131,7 @@ def datasources(work: Work) -> Answer:
         default=DIALECTS[0],
         help="also show the schemas as Spark's JSON, JSON Schema or Avro (default %(default)s)",
     ),
-    AS_OF,
+    as_of=True,
     details=(
         "Exit code 1 says that a segment does not exist. `unsaid` lists what a dialect cannot say."
     ),
@@ -173,7 +176,7 @@ def _translated(work: Work, table: Table) -> tuple[Table, tuple[Unsaid, ...]]:
         help="the type of a column whose types have no common one: the first, string, the latest "
         "(default: the policy of the contract, or strict)",
     ),
-    AS_OF,
+    as_of=True,
     details=(
         "Each column with the types that it has, and how many segments have it. Exit code 1 says\n"
         "that the types of a column have no common one."
@@ -219,7 +222,7 @@ def columns(work: Work) -> Answer:
         help="end with exit code 1 unless the new schema may follow the old one in this mode",
     ),
     flag("--all", "show unchanged columns too"),
-    AS_OF,
+    as_of=True,
     details=(
         "`compatible` says who can read whose data: backward (readers of the new schema read old\n"
         "data), forward (readers of the old schema read new data), full, or none. Comparing a\n"
@@ -255,7 +258,7 @@ def diff(work: Work) -> Answer:
     "sql",
     "run one query over the catalog's views",
     argument("query", help="one query over the views: schemas, segments, …"),
-    limit(1000),
+    limit=1000,
     details="docs/sql.md lists the views with their columns, and many queries.",
     example='"SELECT datasource, num_segments FROM datasources ORDER BY num_segments DESC"',
 )
@@ -296,8 +299,7 @@ def stats(work: Work) -> Answer:
     argument(
         "--versions",
         type=positive,
-        help="show the growth over at most this many versions (default: the setting "
-        f"report.versions, initially {default_of('report.versions')})",
+        help=f"show the growth over at most this many versions {by_setting('report.versions')}",
     ),
     details="One HTML file that needs nothing else, for a browser or a mail.",
     example="--html report.html",

@@ -5,18 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from catalog.cli.arguments import (
-    AS_OF,
-    STDIN,
-    argument,
-    dry_run,
-    flag,
-    limit,
-    natural,
-    one_of,
-    positive,
-    text_of,
-)
+from catalog.cli.arguments import STDIN, argument, flag, natural, one_of, positive, text_of
 from catalog.cli.command import (
     Answer,
     Table,
@@ -70,7 +59,7 @@ def _reasons(reasons: tuple[Reason, ...]) -> dict[str, Table]:
     ),
     flag("--force", "register it although the mode forbids it; this is recorded"),
     argument("--note", default="", help="a text that is stored with the version"),
-    dry_run(),
+    dry_run=True,
     details=(
         "Registering the current schema again changes nothing. A schema that the mode of the name\n"
         "forbids after the earlier versions is refused, with a reason for each column. With\n"
@@ -123,7 +112,7 @@ def shown_registration(result: Registered, retries: int) -> Answer:
     "names get",
     "show a version of a named schema",
     argument("name", metavar="NAME[@VERSION]", help="the name; orders@3 is version 3"),
-    AS_OF,
+    as_of=True,
     details="Without a number, or with @current, it is the newest one.",
     example="orders@3",
 )
@@ -153,8 +142,8 @@ def shown_named(found: NamedSchema) -> Answer:
 @command(
     "names list",
     "list named schemas",
-    AS_OF,
-    limit(),
+    as_of=True,
+    limit=100,
     details="strata names versions lists the versions of one, strata names get shows one of them.",
     example="--limit 20",
 )
@@ -168,8 +157,8 @@ def names_list(work: Work) -> Answer:
     "names versions",
     "list the versions of a named schema",
     _NAME,
-    AS_OF,
-    limit(),
+    as_of=True,
+    limit=100,
     details="Data of versions before `last_breaking` cannot be read with the current schema.",
     example="orders",
 )
@@ -208,7 +197,7 @@ def names_set_mode(work: Work) -> Answer:
     "check whether data of a version can be read with the current schema",
     _NAME,
     argument("version", metavar="VERSION", type=positive, help="the number of a version"),
-    AS_OF,
+    as_of=True,
     details=(
         "It can if no later version is a breaking one; otherwise the exit code is 1. `compatible`\n"
         "compares the two directly: with full or forward, readers that stay with the version can\n"

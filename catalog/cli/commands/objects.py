@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
-from catalog.cli.arguments import AS_OF, STDIN, argument, dry_run, flag, limit, source, text_of
+from catalog.cli.arguments import STDIN, argument, flag, source, text_of
 from catalog.cli.command import (
     Answer,
     Table,
@@ -45,7 +45,7 @@ _LINES = argument(
     "objects put",
     "put objects, all of them or none",
     _LINES,
-    limit(),
+    limit=100,
     details=(
         "Each line has a key (type/path), and optionally a body (a JSON object), links (a list of\n"
         "keys), a schema (DDL or Spark's JSON) and the datasource that the object represents.\n"
@@ -63,7 +63,7 @@ def objects_put(work: Work) -> Answer:
     "objects ensure",
     "create objects, or set some of their fields, all of them or none",
     _LINES,
-    limit(),
+    limit=100,
     details=(
         "The file is as for strata objects put. Of an object that exists only the fields of the\n"
         "body that a line gives are set; the others stay, and so do links, schema and datasource."
@@ -90,7 +90,7 @@ def shown_change(result: PutResult, retries: int, limit: int) -> Answer:
     return committed(result, "version", "commit_id", counts=counts, retries=retries, tables=tables)
 
 
-@command("objects get", "show an object", _KEY, AS_OF, example="table/sales/orders")
+@command("objects get", "show an object", _KEY, as_of=True, example="table/sales/orders")
 def objects_get(work: Work) -> Answer:
     found = work.catalog.get(work.arguments.key, work.as_of)
     if found.fingerprint is None:
@@ -117,8 +117,8 @@ def shown_object(found: StoredObject, ddl: str | None) -> Answer:
     "list objects",
     argument("type", nargs="?", metavar="TYPE", help="only objects of this type"),
     argument("--parent", metavar="KEY", help="only objects below this one, by their declared type"),
-    AS_OF,
-    limit(),
+    as_of=True,
+    limit=100,
     details="strata objects get shows one with its body.",
     example="table --limit 20",
 )
@@ -143,8 +143,8 @@ def objects_list(work: Work) -> Answer:
     "remove objects, all of them or none",
     argument("keys", nargs="+", metavar="KEY", help="keys: type/path"),
     flag("--cascade", "also remove everything below them and everything that refers to them"),
-    dry_run("only show what would be removed"),
-    limit(),
+    dry_run="only show what would be removed",
+    limit=100,
     details=(
         "Keys that do not exist are counted, not an error. An object that others link to is only\n"
         "removed together with them: name them, or use --cascade."
@@ -165,7 +165,7 @@ def objects_remove(work: Work) -> Answer:
     "rename an object",
     _KEY,
     argument("name", metavar="NAME", help="its new name: the last part of its key"),
-    limit(),
+    limit=100,
     details=(
         "It keeps its id, and its revision is raised. Objects below it move along and references\n"
         "to it follow, as far as their types are declared, in one commit."
@@ -194,7 +194,7 @@ def shown_rename(result: PutResult, retries: int, limit: int) -> Answer:
         help=f"a local file with a declaration or a list of them as JSON ({STDIN} is standard "
         f"input), or {_BUILT_IN} for the types of the platform",
     ),
-    limit(),
+    limit=100,
     details=(
         "A declaration has the name of a type, and optionally its parent, fields, references,\n"
         "states and rules. Every later change of such objects is checked by it. Existing objects\n"
@@ -211,7 +211,7 @@ def objects_declare(work: Work) -> Answer:
 @command(
     "objects types",
     "list declared types of objects",
-    AS_OF,
+    as_of=True,
     details="strata objects get type/NAME shows a whole declaration.",
 )
 def objects_types(work: Work) -> Answer:

@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from catalog.cli.arguments import (
-    argument,
-    as_task,
-    dry_run,
-    duration,
-    flag,
-    limit,
-    one_of,
-    positive,
-)
+from catalog.cli.arguments import argument, by_setting, duration, flag, one_of, positive
 from catalog.cli.command import (
     Answer,
     Table,
@@ -77,7 +68,7 @@ def _standing(operations: DataFrame) -> dict[str, int]:
         ),
         flag("--all", "published and aborted ones too"),
     ),
-    limit(),
+    limit=100,
     details=(
         "An operation is open while its parts are staged, ready while it waits for its epoch, and\n"
         "published or aborted in the end. Until then nobody else can change the keys it claims.\n"
@@ -156,7 +147,7 @@ def _lease(row: Mapping[str, Any], now: datetime) -> str:
     "operations show",
     "show an operation: which parts are missing, and what it claims",
     _ID,
-    limit(),
+    limit=100,
     example="7c1e0a4b",
 )
 def operations_show(work: Work) -> Answer:
@@ -283,7 +274,7 @@ def operations_renew(work: Work) -> Answer:
 @command(
     "operations epoch",
     "show the stable epoch, and which operations wait for which",
-    limit(),
+    limit=100,
     details="It is 0 until one is set. strata operations advance raises it.",
 )
 def operations_epoch(work: Work) -> Answer:
@@ -339,11 +330,10 @@ def shown_advance(step: Advance, retries: int) -> Answer:
         "--keep",
         type=duration,
         metavar="TIME",
-        help="how long the outcome of an operation stays recorded (default: the setting "
-        "recover.keep, initially 30d)",
+        help=f"how long the outcome of an operation stays recorded {by_setting('recover.keep')}",
     ),
-    dry_run(),
-    as_task,
+    dry_run=True,
+    as_task=True,
     details=(
         "Only open operations are aborted; those that wait for an epoch are never touched. It may\n"
         "be stopped and run again at any time, also by two processes at once and while owners\n"

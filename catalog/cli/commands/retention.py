@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from catalog.cli.arguments import AS_OF, argument, as_task, dry_run, limit
+from catalog.cli.arguments import argument, positive
 from catalog.cli.command import (
     Answer,
     Table,
@@ -40,9 +40,14 @@ _BRIEF = ("datasource", "rule", "action", "segments", "dropped", "failed", "prob
         metavar="DATASOURCE",
         help="only this datasource, which must have a rule; may be repeated",
     ),
-    limit(DEFAULT_LIMIT, "try at most this many segments, the oldest first"),
-    dry_run(),
-    as_task,
+    argument(
+        "--limit",
+        type=positive,
+        default=DEFAULT_LIMIT,
+        help="try at most this many segments, the oldest first (default %(default)s)",
+    ),
+    dry_run=True,
+    as_task=True,
     details=(
         "A rule is an object retention/datasource/<name> or retention/database/<name>. It may be\n"
         "stopped and run again at any time, also by two processes at once; segments that are\n"
@@ -107,8 +112,8 @@ def _advice(report: RetentionReport) -> Iterable[str]:
 @command(
     "retention rules",
     "list the rules of retention",
-    AS_OF,
-    limit(),
+    as_of=True,
+    limit=100,
     details="strata objects put stores a rule, strata retention apply applies them.",
 )
 def retention_rules(work: Work) -> Answer:

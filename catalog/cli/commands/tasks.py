@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from catalog.cli.arguments import always_a_task, argument, limit
+from catalog.cli.arguments import argument
 from catalog.cli.command import Answer, Table, Work, change, command, facts_of, fetch
 from catalog.errors import InvalidInput, UnknownOperation, UnknownTask
 from catalog.tasks.kind import TaskKind
@@ -136,7 +136,7 @@ def span(time: timedelta) -> str:
     "tasks list",
     "list tasks: how far they are, who runs them, how they ended",
     argument("--state", choices=[state.value for state in State], help="only tasks in this state"),
-    limit(20),
+    limit=20,
     details=(
         "A task is long work in steps that outlives its process. Newest first. There are\n"
         f"{', '.join(sorted(TASKS))};\n"
@@ -211,7 +211,7 @@ def _arguments(text: str) -> dict[str, Any]:
         metavar="JSON",
         help='its arguments as a JSON object, such as {"limit": 1000}; durations are in seconds',
     ),
-    always_a_task,
+    always_a_task=True,
     example="cleanup --arguments '{\"grace_seconds\": 86400}'",
 )
 def tasks_run(work: Work) -> Answer:
@@ -222,7 +222,7 @@ def tasks_run(work: Work) -> Answer:
     "tasks resume",
     "continue a task that failed, was cancelled, or whose process is gone",
     _ID,
-    always_a_task,
+    always_a_task=True,
     details="Completed steps are not run again.",
     example="7c1e0a4b",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from catalog.cli.arguments import argument, as_task, dry_run, duration, flag, positive
+from catalog.cli.arguments import argument, by_setting, duration, flag, positive
 from catalog.cli.command import (
     Access,
     Answer,
@@ -18,7 +18,6 @@ from catalog.cli.command import (
     table_of,
 )
 from catalog.cli.commands.tasks import run_as_task
-from catalog.settings.known import default_of
 
 
 @change(
@@ -28,17 +27,15 @@ from catalog.settings.known import default_of
         "--grace",
         type=duration,
         metavar="TIME",
-        help="how long a schema must have been unused (default: the setting cleanup.grace, "
-        "initially 1d); 0 is safe too",
+        help=f"how long a schema must have been unused {by_setting('cleanup.grace')}; 0 is safe",
     ),
     argument(
         "--limit",
         type=positive,
-        help="retire and purge at most this many each (default: the setting cleanup.limit, "
-        f"initially {default_of('cleanup.limit')})",
+        help=f"retire and purge at most this many each {by_setting('cleanup.limit')}",
     ),
-    dry_run(),
-    as_task,
+    dry_run=True,
+    as_task=True,
     details="It may be stopped and run again at any time, also by two processes at once.",
     example="--grace 7d --dry-run",
 )
@@ -77,15 +74,15 @@ def cleanup(work: Work) -> Answer:
         "--poller-lag",
         type=duration,
         metavar="TIME",
-        help="how far behind a poller may be (default: the setting maintain.poller_lag, initially "
-        "7d); a shorter retention is refused",
+        help=f"how far behind a poller may be {by_setting('maintain.poller_lag')}; a shorter "
+        "retention is refused",
     ),
     flag(
         "--cut-off-pollers",
         "allow a shorter retention: pollers that are further behind load everything anew",
     ),
-    dry_run(),
-    as_task,
+    dry_run=True,
+    as_task=True,
     details=(
         "OPTIMIZE rewrites partitions with many small files, sorted by key, so that publishing\n"
         "reads few of them; VACUUM removes files that were replaced longer ago than the\n"
@@ -160,7 +157,7 @@ def verify(work: Work) -> Answer:
 @command(
     "upgrade",
     "bring the layout of the table up to this release, so that it can be written again",
-    dry_run("only show the statements"),
+    dry_run="only show the statements",
     details=(
         "A catalog that an older release created is read as it is; writing to it ends with\n"
         "UPGRADE_NEEDED. Older releases cannot open it afterwards."

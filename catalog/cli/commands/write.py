@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from catalog.backfill.report import BackfillReport
-from catalog.cli.arguments import Add, argument, as_task, dry_run, flag, limit, moment, positive
+from catalog.cli.arguments import Add, argument, by_setting, flag, moment, positive
 from catalog.cli.command import (
     Access,
     Answer,
@@ -27,7 +27,6 @@ from catalog.files.publish import FilesReport
 from catalog.model import OnExisting
 from catalog.segments.manifest import FORMATS as MANIFESTS
 from catalog.segments.manifest import few_segments, read_manifest
-from catalog.settings.known import default_of
 
 # At most this many segments in quarantine are listed; all of them are counted.
 _LISTED = 1000
@@ -87,12 +86,7 @@ def publish(work: Work) -> Answer:
 
 
 def _batch(what: str, setting: str) -> Add:
-    return argument(
-        "--batch",
-        type=positive,
-        help=f"{what} per commit (default: the setting {setting}, "
-        f"initially {default_of('backfill.batch')})",
-    )
+    return argument("--batch", type=positive, help=f"{what} per commit {by_setting(setting)}")
 
 
 @change(
@@ -108,9 +102,9 @@ def _batch(what: str, setting: str) -> Add:
     flag("--remove-missing", "drop segments that match the pattern and whose files are gone"),
     flag("--replace-changed", "publish files again that changed since they were published"),
     _batch("files", "publish_files.batch"),
-    limit(what="list at most this many broken, changed and missing ones each"),
-    dry_run("only list and compare; no data file is opened"),
-    as_task,
+    limit=100,
+    dry_run="only list and compare; no data file is opened",
+    as_task=True,
     details=(
         "Footers are read on the executors, and of a Delta table the log. A segment is named\n"
         "after its file's path below the part of the pattern that has no wildcards. Files that\n"
@@ -178,8 +172,8 @@ def _advice_on_files(report: FilesReport, given: Namespace) -> Iterable[str]:
     argument("--format", choices=FORMATS, help="the format of locations that do not end in it"),
     flag("--retry-quarantined", "retry those in quarantine now, not when their pause is over"),
     _batch("segments", "backfill.batch"),
-    dry_run("only count those without a schema"),
-    as_task,
+    dry_run="only count those without a schema",
+    as_task=True,
     details=(
         "The footers of their files are read on the executors, and the schemas are stored a batch\n"
         "at a time. It may be stopped and run again at any time, also by two processes at once.\n"
@@ -243,7 +237,7 @@ def _advice_on_backfill(report: BackfillReport) -> Iterable[str]:
     argument("--datasource", help="all segments of a datasource"),
     argument("--starts-at", type=moment, metavar="TIME", help="only segments from then on"),
     argument("--ends-at", type=moment, metavar="TIME", help="only segments up to then"),
-    dry_run("only count what would be dropped"),
+    dry_run="only count what would be dropped",
     details="Ids that do not exist are counted, not an error. Schemas stay until a clean-up.",
     example="--datasource clicks --ends-at 2024-01-01 --dry-run",
 )

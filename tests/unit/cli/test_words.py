@@ -10,7 +10,7 @@ import pytest
 
 from catalog.cli.arguments import (
     AtEpoch,
-    as_of,
+    as_of_type,
     duration,
     moment,
     positive,
@@ -95,13 +95,13 @@ def test_what_is_no_time_is_refused(text: str) -> None:
 def test_a_moment_without_a_zone_is_utc_and_a_number_is_a_version() -> None:
     assert moment("2024-01-31") == datetime(2024, 1, 31, tzinfo=UTC)
     assert moment("2024-01-31T12:00:00+02:00") == datetime(2024, 1, 31, 10, tzinfo=UTC)
-    assert as_of("12") == 12
-    assert as_of("2024-01-31") == datetime(2024, 1, 31, tzinfo=UTC)
-    assert as_of("epoch:42") == AtEpoch(42)
+    assert as_of_type("12") == 12
+    assert as_of_type("2024-01-31") == datetime(2024, 1, 31, tzinfo=UTC)
+    assert as_of_type("epoch:42") == AtEpoch(42)
     with pytest.raises(ArgumentTypeError, match="is not a time such as"):
-        as_of("yesterday")
+        as_of_type("yesterday")
     with pytest.raises(ArgumentTypeError, match="is not a whole number above zero"):
-        as_of("epoch:0")
+        as_of_type("epoch:0")
 
 
 def test_numbers_and_settings_are_checked() -> None:
