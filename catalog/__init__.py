@@ -16,6 +16,7 @@ from catalog.contracts.checking import Offence
 from catalog.contracts.keeper import ContractResult
 from catalog.contracts.model import Breach, Contract
 from catalog.delta.runs import Run
+from catalog.delta.store import Epoch
 from catalog.errors import CatalogError
 from catalog.evolution import compatibility, judge, merge, merged, superior, upgrade
 from catalog.evolution.diff import diff
@@ -55,6 +56,7 @@ __all__ = [
     "Contract",
     "ContractResult",
     "DropResult",
+    "Epoch",
     "FileProblem",
     "Files",
     "FilesReport",

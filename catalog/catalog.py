@@ -1,30 +1,36 @@
-"""The catalog that users open: each verb is a call into one module."""
+"""The catalog that users open: it composes the capabilities and has the daily verbs."""
 
 from __future__ import annotations
 
 import logging
 import os
-import threading
-from collections.abc import Iterable, Sequence
-from copy import copy
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
+from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Unpack, cast
 
 from pyspark.sql import DataFrame
 
-from catalog.auditing import Auditing
+from catalog.audit.api import AuditApi
+from catalog.backfill.backfiller import Backfiller
 from catalog.backfill.completing import Completed, Completer
+from catalog.backfill.report import BackfillReport
+from catalog.backfill.search import Search
 from catalog.backfill.waiting import Completion
-from catalog.commit.committer import Committer, Request
+from catalog.backups.api import BackupsApi
+from catalog.backups.files import BackupFiles
+from catalog.backups.restore import Ground, Restore, RestoreReport
+from catalog.cache.api import board_of, open_cache
+from catalog.cache.cache import Cache
+from catalog.cache.holders import Caches
+from catalog.commit.committer import Committer
 from catalog.commit.counters import Counters
 from catalog.config import Settings, user
-from catalog.configuring import Configuring
-from catalog.context import Errand
-from catalog.contracting import Contracting
-from catalog.contracts.keeper import ContractKeeper
+from catalog.context import Call, CallOptions, Context
+from catalog.contracts.api import ContractsApi
 from catalog.contracts.reading import KnownTerms
 from catalog.delta import opening
 from catalog.delta.audit_log import AuditLog
@@ -32,46 +38,65 @@ from catalog.delta.layout import LAYOUT, Layout
 from catalog.delta.location import Location
 from catalog.delta.lock import TableLock
 from catalog.delta.queue import CommitQueue
-from catalog.delta.runs import Run, RunLog
-from catalog.delta.session import own_session, release, tuning
-from catalog.delta.store import Store
+from catalog.delta.runs import RunLog
+from catalog.delta.session import own_session, release, tune, tuning
+from catalog.delta.store import AsOf, Store
 from catalog.delta.writer import Writer
 from catalog.environment import Deadline, Environment
-from catalog.errors import (
-    CatalogNotFound,
-    InvalidInput,
-    ReadOnly,
-    UpgradeNeeded,
-)
-from catalog.keeping import Keeping
+from catalog.errors import CatalogNotFound, InvalidInput, ReadOnly, RestoreUnfinished
+from catalog.evolution.merge import Policy
+from catalog.evolution.projection import OnLoss
+from catalog.files.describe import read_footers
+from catalog.files.formats import Format
+from catalog.files.publish import FilesPublisher, FilesReport, FilesRequest, Verbs
 from catalog.maintenance.cleanup import Cleaner, CleanupReport
 from catalog.maintenance.maintain import Maintainer, MaintainReport, check_retention
-from catalog.model import Caller, DropResult, OnExisting, PublishResult, Segment, check_actor
-from catalog.names.registrar import Registrar
-from catalog.naming import Naming
-from catalog.objects.keeper import Keeper
-from catalog.operating import Operating
-from catalog.operations.service import Operations
-from catalog.preserving import Preserving
-from catalog.progress import Progress, silent
-from catalog.retaining import Retaining
-from catalog.segments.batch import Batch, batch_of
-from catalog.segments.drop import Dropper, Selection, select
+from catalog.model import (
+    Caller,
+    DropResult,
+    OnExisting,
+    PublishResult,
+    Segment,
+    check_actor,
+    check_datasource,
+    check_datasources,
+    check_positive,
+)
+from catalog.names.api import NamesApi
+from catalog.objects.api import ObjectsApi
+from catalog.operations.api import OperationsApi
+from catalog.operations.operation import Operation
+from catalog.progress import silent
+from catalog.read.api import SchemaReader
+from catalog.read.datasource_schema import DatasourceSchema
+from catalog.read.selection import Where
+from catalog.realtime.stream import StreamAnnouncer
+from catalog.retention.api import RetentionApi
+from catalog.schema import Schema
+from catalog.segments.batch import batch_of
+from catalog.segments.drop import Dropper, Selection, as_seen, select
 from catalog.segments.frame import FramePublisher
 from catalog.segments.group import Publisher, PublishRequest
 from catalog.segments.staging import Staging
-from catalog.settings.keeper import SettingKeeper
+from catalog.settings.api import EffectiveSettings, SettingsApi
 from catalog.settings.known import default_of
 from catalog.sql import audit_views, functions, views
-from catalog.tasking import Tasking
+from catalog.sql.api import InspectApi
+from catalog.sql.stats import Stats, stats_of
+from catalog.tasks.api import TasksApi
 from catalog.tasks.runner import Runner
 from catalog.tasks.table import TaskTable
+from catalog.verify import Verifier, VerifyReport
 from catalog.words import chosen
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
 
 log = logging.getLogger(__name__)
+
+MOST_PENDING = 100_000
+DEFAULT_TTL = timedelta(minutes=2)
 
 
 @dataclass(frozen=True)
@@ -84,77 +109,93 @@ class UpgradeReport:
     dry_run: bool = False
 
 
-class Catalog(
-    Keeping, Naming, Contracting, Auditing, Configuring, Tasking, Preserving, Retaining, Operating
-):
-    """A catalog of segments and their schemas, kept in one Delta table.
-
-    Open one with `Catalog.open`. Calls from many threads are welcome: publishes that wait at the
-    same time share a commit.
-    """
+class _Shared:
+    """What an open catalog makes once, and shares with the catalogs of its tasks' runs."""
 
     def __init__(
         self,
-        spark: SparkSession,
-        session: SparkSession,
-        opened: opening.Opened,
-        layout: Layout,
-        settings: Settings,
-        environment: Environment,
-        actor: str,
-        run_id: str,
-        session_name: str,
-        read_only: bool,
+        context: Context,
+        lock: TableLock,
+        local: Path | None,
+        effective: EffectiveSettings,
     ) -> None:
-        """Used by `open`."""
-        super().__init__(spark, Store(session, opened.location), opened)
-        self._layout = layout
-        self._settings = settings
-        self._layers = None
-        self._layers_lock = threading.Lock()
-        self._environment = environment
-        self._actor = actor
-        self._run_id = run_id
-        self._session_name = session_name
-        self._read_only = read_only
-        local = opened.detail.path if settings.file_lock else None
-        self._lock = TableLock.beside(local)
+        spark, location, environment = context.spark, context.location, context.environment
+        buckets = context.opened.segment_buckets
         tuned = tuning(spark)
-        self._writer = Writer(self._store, self._lock, environment, tuned)
-        self._staging = Staging(
-            lambda: own_session(spark), opened.location, Staging.lock_file_of(local), tuned
+        self.lock = lock
+        self.effective = effective
+        self.staging = Staging(
+            lambda: own_session(spark), location, Staging.lock_file_of(local), tuned
         )
-        beside = (lambda: own_session(spark), opened.location, local, environment, tuned)
-        self._run_log = RunLog(*beside)
-        self._audit_log = AuditLog(*beside)
-        # Of its own, with a session of its own: a beat must not wait for a long commit.
-        tasks = TaskTable(RunLog(*beside), environment)
-        self._runner = Runner(tasks, environment, self._as_run)
-        self._queue = CommitQueue()
-        terms = KnownTerms(self._store, opened.segment_buckets)
-        self._publisher = Publisher(self._writer, opened.segment_buckets, terms, environment)
-        self._frames = FramePublisher(
-            self._writer,
-            self._staging,
-            self._queue,
-            opened.segment_buckets,
+        side = (lambda: own_session(spark), location, local, environment, tuned)
+        self.run_log = RunLog(*side)
+        self.audit_log = AuditLog(*side)
+        # Of its own, with a session of its own: a heartbeat must not wait for a long commit.
+        self.tasks = TaskTable(RunLog(*side), environment)
+        self.caches = Caches()
+        self.schemas = SchemaReader(context, self.caches)
+        terms = KnownTerms(context.store, buckets)
+        self.publisher = Publisher(context.writer, buckets, terms, environment)
+        self.frames = FramePublisher(
+            context.writer,
+            self.staging,
+            context.queue,
+            buckets,
             terms,
-            lambda: self._deadline(None),
+            lambda: Deadline(context.setting("deadline")),
             environment,
         )
-        self._dropper = Dropper(self._writer, opened.segment_buckets, environment)
-        self._completer = Completer(self._writer, opened.segment_buckets, terms, environment)
-        self._counters = Counters()
-        self._committer = Committer(
-            self._writer, opened.segment_buckets, environment, self._counters
-        )
-        self._keeper = Keeper(self._committer)
-        self._contracts = ContractKeeper(self._committer)
-        self._registrar = Registrar(self._committer)
-        self._setting_keeper = SettingKeeper(self._committer)
-        self._operations = Operations(
-            self._committer, self._queue, self._frames, self._caches, self._writing
-        )
+        self.dropper = Dropper(context.writer, buckets, environment)
+        self.completer = Completer(context.writer, buckets, terms, environment)
+        self.committer = Committer(context.writer, buckets, environment, Counters())
+
+    def close(self) -> None:
+        self.caches.stop()
+        self.staging.close()
+        self.run_log.close()
+        self.audit_log.close()
+        self.tasks.close()
+
+
+class Catalog:
+    """A catalog of segments and their schemas, kept in one Delta table.
+
+    Open one with `Catalog.open`. It may be used from many threads: publishes that wait at the same
+    time share a commit. Verbs that write take the keyword arguments of `CallOptions`: `actor`,
+    `reason`, `deadline` and `progress`.
+
+    Attributes:
+        objects: named things of the platform, with links and declared types.
+        names: schemas with a name, numbered versions and a compatibility mode.
+        contracts: what the segments of a datasource must be like.
+        operations: changes in parts that become visible in one commit, and epochs.
+        settings: configuration that is stored in the catalog.
+        tasks: long work in steps that goes on when its process dies.
+        audit: who changed what, when and why, and the recorded runs of jobs.
+        backups: copies of a version elsewhere, and rolling back to an earlier one.
+        retention: segments are dropped, and archived, by rules.
+        inspect: every view as a DataFrame, and as SQL.
+    """
+
+    def __init__(self, context: Context, settings: Settings, shared: _Shared) -> None:
+        """Used by `open`."""
+        self._context = context
+        self._settings = settings
+        self._shared = shared
+        committer = shared.committer
+        self.inspect = InspectApi(context, shared.run_log, shared.audit_log)
+        self.settings = SettingsApi(context, committer, shared.effective)
+        self.objects = ObjectsApi(context, committer)
+        self.names = NamesApi(context, committer, shared.schemas.schema)
+        self.contracts = ContractsApi(context, committer)
+        self.operations = OperationsApi(context, committer, shared.frames, shared.caches)
+        self.audit = AuditApi(context, shared.audit_log, shared.run_log)
+        self.backups = BackupsApi(context, committer, shared.run_log)
+        self.retention = RetentionApi(context, shared.dropper, self.inspect, settings.open_file)
+        runner = Runner(shared.tasks, context.environment, self._as_run)
+        self.tasks = TasksApi(context, runner, shared.run_log)
+
+    # --- opening ----------------------------------------------------------------------------------
 
     @classmethod
     def open(
@@ -176,17 +217,18 @@ class Catalog(
         Args:
             spark: a session with Delta; it is never changed.
             location: a path (`/data/meta`, `s3://bucket/meta`) or a schema name (`main.meta`).
-            read_only: never write; a catalog that is not there is an error.
+            read_only: never write; a missing catalog is an error.
             create: create the catalog if there is none; otherwise that is an error.
-            actor: who changes are recorded for, unless a call says otherwise.
-            run_id: the run of a job that changes belong to; it stands in their commits' metadata.
-            session: whoever's session changes are made in, such as a token or the name of a
-                notebook; it stands beside the actor.
+            actor: for whom changes are recorded, unless a call gives another.
+            run_id: the run of a job that changes belong to; kept in their commits' metadata.
+            session: the session in which changes are made, such as a token or the name of a
+                notebook; recorded next to the actor.
             settings: see `Settings`.
             environment: clock, ids and pauses, for tests.
             layout: the table layout that this code knows, for tests.
         """
         settings = settings or Settings()
+        environment = environment or Environment()
         own = own_session(spark)
         place = opening.absolute(own, Location.parse(location))
         opened = opening.find(own, place, layout)
@@ -214,35 +256,96 @@ class Catalog(
                 opened.layout_found,
                 layout.number,
             )
-        catalog = cls(
-            spark,
-            own,
-            opened,
-            layout,
-            settings,
-            environment or Environment(),
-            check_actor("actor", actor if actor is not None else user()),
-            check_actor("run_id", run_id),
-            check_actor("session", session),
-            read_only,
+        store = Store(own, opened.location)
+        local = opened.detail.path if settings.file_lock else None
+        lock = TableLock.beside(local)
+        given = dict(settings.given)
+        if settings.deadline is not None:
+            given["deadline"] = settings.deadline
+        effective = EffectiveSettings(store, given, settings.fallback)
+        context = Context(
+            spark=spark,
+            store=store,
+            opened=opened,
+            layout=layout,
+            writer=Writer(store, lock, environment, tuning(spark)),
+            queue=CommitQueue(),
+            environment=environment,
+            setting=effective.value,
+            actor=check_actor("actor", actor if actor is not None else user()),
+            run_id=check_actor("run_id", run_id),
+            session_name=check_actor("session", session),
+            read_only=read_only,
         )
+        catalog = cls(context, settings, _Shared(context, lock, local, effective))
         if created and opened.location.path is None:
-            views.create_views(own, opened.location, replace=False)
-            functions.create_functions(own, opened.location, replace=False)
-            audit_views.create_changes(own, catalog._audit_log, replace=False)
+            catalog._create_persistent_views(replace=False)
         return catalog
 
-    def __repr__(self) -> str:
-        return f"Catalog({str(self.location)!r})"
+    @classmethod
+    def restore(
+        cls,
+        spark: SparkSession,
+        path: str | os.PathLike[str],
+        location: str | os.PathLike[str],
+        *,
+        segment_buckets: int | None = None,
+        run_id: str = "",
+        settings: Settings | None = None,
+        environment: Environment | None = None,
+        layout: Layout = LAYOUT,
+        **options: Unpack[CallOptions],
+    ) -> RestoreReport:
+        """Makes a new catalog from a backup, at a location where there is none.
+
+        Its rows are those of the backup; its versions begin anew, so caches load it whole. Until
+        it is complete nobody can open it, and the same call again continues an interrupted one.
+
+        Args:
+            spark: a session with Delta; it is never changed.
+            path: where the backup is.
+            location: where the catalog is to be: a path or a schema.
+            segment_buckets: the number of segment buckets, if not that of the backup.
+            run_id: the run of a job that this belongs to.
+            settings: see `Settings`; its number of buckets is ignored.
+            environment: clock, ids and pauses, for tests.
+            layout: the table layout that this code knows, for tests.
+
+        Raises:
+            BackupNotFound: There is no backup at the path, or it was not completed.
+            BrokenBackup: The backup is damaged; nothing was created.
+            PathOccupied: There is another catalog at the location.
+            RestoreUnfinished: A restore of another backup to the location was not completed.
+        """
+        settings = settings or Settings()
+        actor, waits = options.get("actor"), options.get("deadline")
+        waits = settings.deadline if waits is None else waits
+        session, tuned = own_session(spark), tuning(spark)
+        tune(session, tuned.large)
+        try:
+            ground = Ground(
+                session=session,
+                location=opening.absolute(session, Location.parse(location)),
+                layout=layout,
+                locked=settings.file_lock,
+                caller=Caller(
+                    check_actor("actor", user() if actor is None else actor),
+                    check_actor("reason", options.get("reason", "")),
+                    check_actor("run_id", run_id),
+                ),
+                deadline=Deadline(default_of("deadline") if waits is None else waits),
+                environment=environment or Environment(),
+                tuning=tuned,
+                progress=options.get("progress", silent),
+            )
+            return Restore(BackupFiles(session, os.fspath(path)), ground).restore(segment_buckets)
+        finally:
+            release(session)
 
     def close(self) -> None:
         """Ends the background work of its caches, and the catalog's own sessions."""
-        self._caches.stop()
-        self._staging.close()
-        self._run_log.close()
-        self._audit_log.close()
-        self._runner.close()
-        release(self._store.session)
+        self._shared.close()
+        release(self._context.store.session)
 
     def __enter__(self) -> Catalog:
         return self
@@ -255,12 +358,64 @@ class Catalog(
     ) -> None:
         self.close()
 
+    def __repr__(self) -> str:
+        return f"Catalog({str(self.location)!r})"
+
+    @property
+    def location(self) -> Location:
+        """Where the catalog is, as an absolute path or a schema name."""
+        return self._context.location
+
     @property
     def actor(self) -> str:
-        """Who changes are recorded for, unless a call says otherwise."""
-        return self._actor
+        """For whom changes are recorded, unless a call gives another."""
+        return self._context.actor
 
-    # --- changing ---------------------------------------------------------------------------------
+    @property
+    def version(self) -> int:
+        """The newest version of the table."""
+        return self._context.store.head().version
+
+    @property
+    def table_id(self) -> str | None:
+        """Delta's id of the table that is there now; none if there is no complete one.
+
+        A restore makes another table, whose versions begin anew.
+        """
+        try:
+            found = opening.find(self._context.store.session, self.location, LAYOUT)
+        except RestoreUnfinished:
+            return None
+        return None if found is None else found.detail.table_id
+
+    def upgrade(self, *, dry_run: bool = False) -> UpgradeReport:
+        """Brings a table with an older layout up to the one that this release writes."""
+        context = self._context
+        session, layout = context.store.session, context.layout
+        present = opening.present_columns(session, self.location)
+        found = context.opened.layout_found
+        statements = layout.upgrade_statements(context.store.relation, found, present)
+        report = UpgradeReport(found, layout.number, tuple(statements), dry_run)
+        if dry_run or not statements:
+            return report
+        if context.read_only:
+            raise ReadOnly("The catalog was opened with read_only=True; open it for writing.")
+        call = context.call()
+
+        def run() -> None:
+            with self._shared.lock.held(call.deadline), call.deadline.not_counting():
+                for statement in statements:
+                    session.sql(statement)
+
+        context.alone(call, run)
+        if self.location.path is None:
+            self._create_persistent_views()
+        opened = opening.find(session, self.location, layout)
+        assert opened is not None
+        context.opened = opened
+        return report
+
+    # --- writing ----------------------------------------------------------------------------------
 
     def publish(
         self,
@@ -268,10 +423,7 @@ class Catalog(
         *,
         on_existing: str = "refuse",
         wait: bool = False,
-        actor: str | None = None,
-        reason: str = "",
-        deadline: float | None = None,
-        progress: Progress = silent,
+        **options: Unpack[CallOptions],
     ) -> PublishResult:
         """Makes segments and their schemas visible, all of them or none.
 
@@ -280,31 +432,141 @@ class Catalog(
                 and name), schema (DDL or Spark's JSON), num_rows, and if known size_bytes,
                 location, starts_at, ends_at. Where schema and num_rows are null, a backfill finds
                 them in the data at the location.
-            on_existing: what to do about ids that are there with other content: "refuse" the whole
-                publish, "skip" them, or "replace" them. The same content again is no change.
+            on_existing: for ids that exist with other content: "refuse" the whole publish, "skip"
+                them, or "replace" them. The same content again is no change.
             wait: return when the caches of this catalog have reached the version.
-            actor: who publishes.
-            reason: why; both stand in the commit's user metadata.
-            deadline: seconds to wait for others before giving up.
-            progress: is told of each step of publishing a DataFrame.
         """
-        self._check_writable()
         mode = chosen(OnExisting, "on_existing", on_existing)
-        caller = self._caller(actor, reason)
-        until = self._deadline(deadline)
+        call = self._context.writing(**options)
         if isinstance(segments, DataFrame):
-            result = self._frames.publish(segments, caller, mode, until, progress)
+            result = self._shared.frames.publish(
+                segments, call.caller, mode, call.deadline, call.progress
+            )
         else:
-            result = self._publish_listed(batch_of(segments, caller), mode, until)
+            result = self._publish_listed(segments, mode, call)
         if wait:
-            self._caches.follow(result.version, result)
+            self._shared.caches.follow(result.version, result)
         return result
 
-    def _publish_listed(self, batch: Batch, mode: OnExisting, until: Deadline) -> PublishResult:
+    def _publish_listed(
+        self, segments: Iterable[Segment], mode: OnExisting, call: Call
+    ) -> PublishResult:
+        batch = batch_of(segments, call.caller)
         if not batch.segments:
-            return PublishResult(self._store.head().version, "", (), 0, 0)
-        result = self._queue.submit(PublishRequest(self._publisher, batch, until, mode))
-        return cast(PublishResult, result)
+            return PublishResult(self.version, "", (), 0, 0)
+        request = PublishRequest(self._shared.publisher, batch, call.deadline, mode)
+        return cast(PublishResult, self._context.queue.submit(request))
+
+    def publish_files(
+        self,
+        datasource: str,
+        pattern: str | os.PathLike[str],
+        *,
+        format: str | None = None,
+        remove_missing: bool = False,
+        replace_changed: bool = False,
+        batch: int | None = None,
+        dry_run: bool = False,
+        **options: Unpack[CallOptions],
+    ) -> FilesReport:
+        """Publishes files as segments, with the schemas, rows and bytes of their footers.
+
+        Footers are read on the executors, and published a batch at a time. A broken file is
+        reported and the rest goes on. Published files are skipped, so an interrupted run is simply
+        run again. Names of folders, such as day=1, are not columns.
+
+        Args:
+            datasource: whose segments they become. The name of each is the file's path below the
+                part of the pattern that has no wildcards.
+            pattern: files, such as `/data/orders/**/*.parquet`; a folder with everything in it; or
+                the path of a Delta table, whose partitions are taken from its log.
+            format: parquet, orc, json, csv or delta, where names do not say so. Schemas of JSON and
+                CSV are inferred from a sample, and marked so.
+            remove_missing: drop segments that match the pattern and whose files are gone.
+            replace_changed: publish files again that have changed since; otherwise they are only
+                reported.
+            batch: files in one commit; by default the setting publish_files.batch.
+            dry_run: only list and compare.
+        """
+        context = self._context
+        call = context.call(**options) if dry_run else context.writing(**options)
+        check_datasource(datasource)
+        request = FilesRequest(
+            datasource,
+            os.fspath(pattern),
+            None if format is None else chosen(Format, "format", format),
+            remove_missing,
+            replace_changed,
+            check_positive("batch", context.chosen("publish_files.batch", batch)),
+            dry_run,
+        )
+
+        def publish(segments: Sequence[Segment], replacing: bool) -> PublishResult:
+            mode = OnExisting.REPLACE if replacing else OnExisting.REFUSE
+            return self._publish_listed(segments, mode, call.anew())
+
+        def drop(seen: Mapping[str, str]) -> DropResult:
+            return self._drop(as_seen(seen), call.anew())
+
+        describe = partial(read_footers, context.spark, open_file=self._settings.open_file)
+        publisher = FilesPublisher(
+            context.spark,
+            context.store,
+            context.buckets,
+            Verbs(describe, publish, drop),
+            call.progress,
+            request,
+        )
+        return publisher.run()
+
+    def backfill(
+        self,
+        *,
+        limit: int | None = None,
+        datasources: Sequence[str] | None = None,
+        format: str | None = None,
+        retry_quarantined: bool = False,
+        batch: int | None = None,
+        dry_run: bool = False,
+        **options: Unpack[CallOptions],
+    ) -> BackfillReport:
+        """Finds the schemas of segments that were published without one, and stores them.
+
+        The footers of their files are read on the executors, and stored a batch at a time. It may
+        be stopped at any point and run again, also concurrently. What is published, replaced or
+        dropped meanwhile is never overwritten. A segment whose schema cannot be read is put into
+        quarantine with the reason, and tried again after a growing pause.
+
+        Args:
+            limit: look at this many segments at most.
+            datasources: only in these.
+            format: the format of locations that do not say theirs.
+            retry_quarantined: try those in quarantine again now.
+            batch: segments in one commit; by default the setting backfill.batch.
+            dry_run: only count.
+        """
+        context = self._context
+        call = context.call(**options) if dry_run else context.writing(**options)
+        search = Search(
+            context.store, context.buckets, check_datasources(datasources), retry_quarantined
+        )
+        backfiller = Backfiller(
+            context,
+            call,
+            lambda completions, _: self._complete(completions, call.anew()),
+            search,
+            partial(read_footers, context.spark, open_file=self._settings.open_file),
+            None if format is None else chosen(Format, "format", format),
+        )
+        most = None if limit is None else check_positive("limit", limit)
+        size = check_positive("batch", context.chosen("backfill.batch", batch))
+        return backfiller.run(most, size, dry_run)
+
+    def _complete(self, completions: Sequence[Completion], call: Call) -> Completed:
+        return self._context.alone(
+            call,
+            lambda: self._shared.completer.complete(completions, call.caller, call.deadline),
+        )
 
     def drop(
         self,
@@ -314,20 +576,196 @@ class Catalog(
         starts_at: datetime | None = None,
         ends_at: datetime | None = None,
         dry_run: bool = False,
-        actor: str | None = None,
-        reason: str = "",
-        deadline: float | None = None,
+        **options: Unpack[CallOptions],
     ) -> DropResult:
         """Removes segments: these ids, or all of a datasource, or those within an interval.
 
         A segment is within an interval if its own interval lies in [starts_at, ends_at) entirely.
-        Ids that are not there are counted, not an error. Schemas stay until a clean-up.
+        Ids that do not exist are counted, not an error. Schemas stay until a clean-up.
         """
         selection = select(segment_ids, datasource, starts_at, ends_at)
         if dry_run:
-            return self._dropper.count(selection)
-        self._check_writable()
-        return self._drop(selection, self._caller(actor, reason), self._deadline(deadline))
+            return self._shared.dropper.count(selection)
+        return self._drop(selection, self._context.writing(**options))
+
+    def _drop(self, selection: Selection, call: Call) -> DropResult:
+        return self._context.alone(
+            call, lambda: self._shared.dropper.drop(selection, call.caller, call.deadline)
+        )
+
+    def operation(
+        self,
+        name: str,
+        *,
+        parts: int | None = None,
+        lease: timedelta | None = None,
+        id: str | None = None,
+        **options: Unpack[CallOptions],
+    ) -> Operation:
+        """Opens an operation: changes in parts that become visible in one commit.
+
+        The same as `operations.open`; `operations.get` gives the one with an id.
+        """
+        return self.operations.open(name, parts=parts, lease=lease, id=id, **options)
+
+    def announcer(
+        self,
+        writer: str,
+        *,
+        ttl: timedelta = DEFAULT_TTL,
+        takeover: bool = False,
+        actor: str | None = None,
+        reason: str = "",
+    ) -> StreamAnnouncer:
+        """Announces the schemas of segments that a streaming job has open and not published yet.
+
+        Caches with `realtime=True` know them then. Nothing is committed: announcements are one
+        small file for each writer, next to the table or in the folder of the settings.
+
+        Args:
+            writer: the name of the job, unique among those that run.
+            ttl: announcements that are not renewed for this long expire.
+            takeover: take the place of another writer of this name that seems to be alive.
+            actor: for whom segments are published when they are closed.
+            reason: why.
+        """
+        self._context.check_writable()
+        return StreamAnnouncer(
+            board_of(self._context, self._settings.announcements),
+            writer,
+            ttl=ttl,
+            takeover=takeover,
+            publish=partial(self.publish, actor=actor, reason=reason),
+        )
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    def segments(self, as_of: AsOf = None) -> DataFrame:
+        """Segments, as of a version, a time, an `Epoch`, or now."""
+        return self.inspect.segments(as_of)
+
+    def schemas(self, as_of: AsOf = None) -> DataFrame:
+        """Live schemas."""
+        return self.inspect.schemas(as_of)
+
+    def datasources(self, as_of: AsOf = None) -> DataFrame:
+        """Datasources with counts of segments, schemas and rows."""
+        return self.inspect.datasources(as_of)
+
+    def stats(self, *, version: int | None = None) -> Stats:
+        """The catalog in figures, at the newest version or another."""
+        return stats_of(self._context.store, self._context.version(version))
+
+    def schema(self, beginning: str, as_of: AsOf = None) -> Schema:
+        """The schema with this fingerprint, or with any unique beginning of it.
+
+        A whole fingerprint is looked up in memory first; concurrent callers share a load.
+        """
+        return self._shared.schemas.schema(beginning, as_of)
+
+    def datasource_schema(
+        self, datasource: str, *, as_of: AsOf = None, policy: str | None = None
+    ) -> DatasourceSchema:
+        """The merge of the schemas of a datasource's segments, with the origin of each column.
+
+        A cache answers repeated questions faster. The policy is by default that of the datasource's
+        contract, or strict.
+        """
+        return self._shared.schemas.datasource_schema(datasource, as_of, policy)
+
+    def datasource_schemas(self, as_of: AsOf = None, policy: str = Policy.STRICT) -> DataFrame:
+        """The merged schemas of all datasources.
+
+        Columns: datasource, fingerprint, ddl, num_columns, num_schemas, num_segments and conflicts.
+        """
+        return self._shared.schemas.datasource_schemas(as_of, policy)
+
+    def read(
+        self,
+        datasource: str,
+        *,
+        schema: Schema | str | StructType | None = None,
+        as_of: AsOf = None,
+        where: Where = None,
+        policy: str | None = None,
+        on_loss: str = OnLoss.REFUSE,
+        format: str | None = None,
+        options: Mapping[str, str] | None = None,
+        segment_id: str | None = None,
+    ) -> DataFrame:
+        """The data of a datasource's segments as one frame, whatever their schemas.
+
+        The files of each schema are read as such and projected to the wanted one: columns are found
+        by name, cast, and filled with null. The frame stays at the version at which it was made.
+
+        Args:
+            datasource: its name.
+            schema: the schema of the frame: a fingerprint or any unique beginning of one, a named
+                one such as `orders@3` or `orders@current`, or a definition. By default the merge of
+                all schemas of the datasource. Columns that it lacks are left out.
+            as_of: the catalog as of a version, a time or an `Epoch`.
+            where: only segments that overlap an interval `(from, until)`, or that fulfil a
+                condition on the columns of the view `segments`. Rows are chosen by `.where` on the
+                frame; that is pushed down to the files.
+            policy: how columns without a common type are merged, see `merge`; by default that of
+                the datasource's contract, or "strict".
+            on_loss: "refuse" values that would not fit the schema, or read them as "null".
+            format: the format of locations that do not say theirs: parquet, orc, json, csv, delta.
+            options: for Spark's reader.
+            segment_id: the name of a column for the id of each row's segment.
+
+        Raises:
+            WouldLose: Values of a column might not fit the schema.
+            SchemaConflict: The schemas do not merge and the policy is strict.
+            Unreadable: A segment has no location, no schema, or a format that is not known.
+        """
+        return self._shared.schemas.read(
+            datasource, schema, as_of, where, policy, on_loss, format, options, segment_id
+        )
+
+    def cache(
+        self,
+        *,
+        datasources: Sequence[str] | None = None,
+        load: bool = True,
+        resolve: bool = False,
+        realtime: bool = False,
+        format: str | None = None,
+        most_pending: int = MOST_PENDING,
+    ) -> Cache:
+        """A snapshot in memory for lookups, of everything or of some datasources.
+
+        Args:
+            datasources: only these.
+            load: read everything now; otherwise lookups raise `NotLoaded` until a poll or reload.
+            resolve: when the schema of a segment that was published without one is looked up, find
+                it in the data, answer, and store it in the background. Call `stop` in the end.
+            realtime: know the open segments that streaming jobs announce, as of the last poll.
+            format: the format of locations that do not say theirs, for `resolve`.
+            most_pending: at most this many answers wait to be stored; more are found again.
+        """
+        context = self._context
+
+        def complete(completions: Sequence[Completion]) -> Completed:
+            return self._complete(completions, context.call(reason="found by a lookup"))
+
+        if resolve:
+            context.check_writable()
+        cache = open_cache(
+            context,
+            datasources,
+            board_of(context, self._settings.announcements) if realtime else None,
+            complete if resolve else None,
+            format,
+            most_pending,
+            self._settings.open_file,
+        )
+        self._shared.caches.add(cache)
+        if load:
+            cache.reload()
+        return cache
+
+    # --- upkeep -----------------------------------------------------------------------------------
 
     def cleanup(
         self,
@@ -335,32 +773,26 @@ class Catalog(
         grace: timedelta | None = None,
         dry_run: bool = False,
         limit: int | None = None,
-        actor: str | None = None,
-        reason: str = "",
-        deadline: float | None = None,
-        progress: Progress = silent,
+        **options: Unpack[CallOptions],
     ) -> CleanupReport:
         """Retires schemas that nothing uses, and purges those that were retired long enough ago.
 
         Args:
             grace: how long ago a schema must have been published to be retired, and retired to be
-                purged. It is comfort, not safety: zero is safe too. If not given, the setting
+                purged. It is comfort, not safety: zero is safe too. By default the setting
                 cleanup.grace.
-            dry_run: only say what would be done.
-            limit: at most so many are retired, and so many purged, in this run; if not given, the
-                setting cleanup.limit.
-            actor: who cleans up.
-            reason: why.
-            deadline: seconds to wait for others before giving up.
-            progress: is told of each step.
+            dry_run: only report what would be done.
+            limit: retire at most this many, and purge at most this many; by default the setting
+                cleanup.limit.
         """
+        context = self._context
+        call = context.call(**options) if dry_run else context.writing(**options)
+        grace = context.chosen("cleanup.grace", grace)
+        report = Cleaner(context, call).clean(
+            grace, context.chosen("cleanup.limit", limit), dry_run
+        )
         if not dry_run:
-            self._check_writable()
-        grace, limit = self._chosen("cleanup.grace", grace), self._chosen("cleanup.limit", limit)
-        errand = self._errand(actor, reason, deadline, progress)
-        report = Cleaner(errand).clean(grace, limit, dry_run)
-        if not dry_run:
-            self._frames.sweep(errand.deadline)
+            self._shared.frames.sweep(call.deadline)
         return report
 
     def maintain(
@@ -374,149 +806,76 @@ class Catalog(
         cut_off_pollers: bool = False,
         partitions: Iterable[tuple[str, int]] | None = None,
         dry_run: bool = False,
-        actor: str | None = None,
-        reason: str = "",
-        deadline: float | None = None,
-        progress: Progress = silent,
+        **options: Unpack[CallOptions],
     ) -> MaintainReport:
         """Compacts the table, sorted so that publishing reads few files, and removes old files.
 
         Args:
             optimize: rewrite partitions that have many small files.
-            audit: roll the history into the audit table, before anything is removed.
+            audit: copy the history into the audit table, before anything is removed.
             vacuum: remove files that no version within the retention needs.
-            retain: set the retention, for this time and from now on; if not given, the setting
-                maintain.retain, or else the table's own.
+            retain: set the retention, now and from now on; by default the setting maintain.retain,
+                or else the table's own.
             poller_lag: how far behind a poller may be. A shorter retention is refused, because such
-                a poller would have to load everything anew. If not given, the setting
+                a poller would have to load everything again. By default the setting
                 maintain.poller_lag.
             cut_off_pollers: allow it all the same.
-            partitions: compact only these, as kind and bucket, and nothing beside them.
-            dry_run: only say what would be done.
-            actor: who maintains.
-            reason: why.
-            deadline: seconds to wait for others before giving up.
-            progress: is told of each step.
+            partitions: compact only these, as kind and bucket, and no other table.
+            dry_run: only report what would be done.
         """
-        if not dry_run:
-            self._check_writable()
-        errand = self._errand(actor, reason, deadline, progress)
-        maintainer = Maintainer(errand)
+        context, shared = self._context, self._shared
+        call = context.call(**options) if dry_run else context.writing(**options)
+        maintainer = Maintainer(context, call)
         if retain is not None and not vacuum:
             raise InvalidInput("retain is for what vacuum removes; leave it out, or vacuum too.")
         if vacuum:
-            retain = self._chosen("maintain.retain", retain)
-        poller_lag = self._chosen("maintain.poller_lag", poller_lag)
+            retain = context.chosen("maintain.retain", retain)
+        poller_lag = context.chosen("maintain.poller_lag", poller_lag)
         retention = maintainer.retention() if retain is None else retain
         if vacuum:
-            check_retention(retention, poller_lag, cut_off_pollers, self._lock.real)
-        tables = (self._run_log, self._audit_log)
-        beside = [table.writer for table in tables if table.exists()]
-        staging = self._staging.writer(self._environment)
+            check_retention(retention, poller_lag, cut_off_pollers, shared.lock.real)
+        side = [table.writer for table in (shared.run_log, shared.audit_log) if table.exists()]
+        staging = shared.staging.writer(context.environment)
         return maintainer.maintain(
             retention,
-            [*beside, *([staging] if staging else [])],
+            [*side, *([staging] if staging else [])],
             optimize,
             vacuum,
             dry_run,
-            partial(self._roll, errand, dry_run) if audit else None,
+            partial(self.audit.rolled, call, dry_run) if audit else None,
             None if partitions is None else set(partitions),
         )
 
-    def record(self, run: Run, *, deadline: float | None = None) -> None:
-        """Records a run of a job in the `runs` table, in place of what was recorded of it."""
-        self._check_writable()
-        until = self._deadline(deadline)
-        self._queue.alone(lambda: self._run_log.record(run, until), until)
+    def verify(
+        self,
+        *,
+        version: int | None = None,
+        since: int | None = None,
+        **options: Unpack[CallOptions],
+    ) -> VerifyReport:
+        """Checks the promises I1 to I6.
 
-    def upgrade(self, *, dry_run: bool = False) -> UpgradeReport:
-        """Brings a table with an older layout up to the one that this release writes."""
-        found, wanted = self._opened.layout_found, self._layout.number
-        session, place = self._store.session, self._opened.location
-        present = opening.present_columns(session, place)
-        statements = self._layout.upgrade_statements(self._store.relation, found, present)
-        report = UpgradeReport(found, wanted, tuple(statements), dry_run)
-        if dry_run or not statements:
-            return report
-        if self._read_only:
-            raise ReadOnly("The catalog was opened with read_only=True; open it for writing.")
-
-        def run() -> None:
-            with self._lock.held(until), until.not_counting():
-                for statement in statements:
-                    session.sql(statement)
-
-        until = self._deadline(None)
-        self._queue.alone(run, until)
-        if place.path is None:
-            views.create_views(session, place)
-            functions.create_functions(session, place)
-            audit_views.create_changes(session, self._audit_log)
-        opened = opening.find(session, place, self._layout)
-        assert opened is not None
-        self._opened = opened
-        return report
+        Args:
+            version: the version to check; by default the newest.
+            since: check every version from this one on too, by one replay of the change feed.
+        """
+        context = self._context
+        last = context.version(version)
+        if since is not None:
+            context.version(since)
+            if since > last:
+                raise InvalidInput(f"since {since} is after version {last}.", since=since)
+        verifier = Verifier(context.store, context.buckets, options.get("progress", silent))
+        return verifier.verify(last, since)
 
     # --- inside -----------------------------------------------------------------------------------
 
-    def _check_writable(self) -> None:
-        if self._read_only:
-            raise ReadOnly("The catalog was opened with read_only=True; open it for writing.")
-        if self._opened.layout_found < self._layout.number:
-            raise UpgradeNeeded(
-                f"The catalog at {self.location} has layout {self._opened.layout_found} and this "
-                f"release writes layout {self._layout.number}; run `strata upgrade` or call "
-                "upgrade() first.",
-                location=str(self.location),
-            )
-
-    def _complete(
-        self, completions: Sequence[Completion], caller: Caller, deadline: float | None = None
-    ) -> Completed:
-        until = self._deadline(deadline)
-        return self._queue.alone(
-            lambda: self._completer.complete(completions, caller, until), until
-        )
-
-    def _drop(self, selection: Selection, caller: Caller, until: Deadline) -> DropResult:
-        return self._queue.alone(lambda: self._dropper.drop(selection, caller, until), until)
+    def _create_persistent_views(self, replace: bool = True) -> None:
+        session = self._context.store.session
+        views.create_views(session, self.location, replace=replace)
+        functions.create_functions(session, self.location, replace=replace)
+        audit_views.create_changes(session, self._shared.audit_log, replace=replace)
 
     def _as_run(self, run_id: str) -> Catalog:
         """The same catalog, whose commits name another run."""
-        other = copy(self)
-        other._run_id = run_id
-        other._operations = copy(self._operations)
-        other._operations.asking = other._writing
-        return other
-
-    def _caller(self, actor: str | None, reason: str) -> Caller:
-        return Caller(
-            check_actor("actor", self._actor if actor is None else actor),
-            check_actor("reason", reason),
-            self._run_id,
-            self._session_name,
-        )
-
-    def _asking(self, actor: str | None, reason: str, deadline: float | None) -> Request:
-        return Request(self._caller(actor, reason), self._deadline(deadline))
-
-    def _writing(self, actor: str | None, reason: str, deadline: float | None) -> Request:
-        """The same for calls on an operation, which may be held for longer than it is open."""
-        self._check_writable()
-        return self._asking(actor, reason, deadline)
-
-    def _errand(
-        self, actor: str | None, reason: str, deadline: float | None, progress: Progress
-    ) -> Errand:
-        return Errand(
-            self._writer,
-            self._queue,
-            self._environment,
-            self._caller(actor, reason),
-            self._deadline(deadline),
-            progress,
-        )
-
-    def _deadline(self, seconds: float | None) -> Deadline:
-        given = self._settings.deadline if seconds is None else seconds
-        return Deadline(self._chosen("deadline", given))
+        return Catalog(replace(self._context, run_id=run_id), self._settings, self._shared)

@@ -102,12 +102,12 @@ print(catalog.drop(datasource=datasource, ends_at=first_day + timedelta(days=3),
 dropped = catalog.drop(
     datasource=datasource, ends_at=first_day + timedelta(days=3), reason="quickstart"
 )
-display(catalog.orphan_schemas().select("fingerprint", "ddl"))
+display(catalog.inspect.orphan_schemas().select("fingerprint", "ddl"))
 
 # COMMAND ----------
 
 report = catalog.cleanup(grace=timedelta(0), reason="quickstart")
-display(catalog.retired_schemas().select("fingerprint", "ddl", "retired_at"))
+display(catalog.inspect.retired_schemas().select("fingerprint", "ddl", "retired_at"))
 
 # COMMAND ----------
 
@@ -116,7 +116,7 @@ display(catalog.retired_schemas().select("fingerprint", "ddl", "retired_at"))
 
 # COMMAND ----------
 
-display(catalog.history().select("version", "timestamp", "verb", "actors", "reasons"))
+display(catalog.audit.history().select("version", "timestamp", "verb", "actors", "reasons"))
 
 # COMMAND ----------
 

@@ -20,8 +20,8 @@ catalog = Catalog.open(spark, location, read_only=True)
 if catalog.location.path is None:
     spark.sql(f"USE {location}")  # the views and functions are there already
 else:
-    print(catalog.create_views())  # temporary ones, for a catalog at a path
-    print(catalog.create_functions())
+    print(catalog.inspect.create_views())  # temporary ones, for a catalog at a path
+    print(catalog.inspect.create_functions())
 
 # COMMAND ----------
 
@@ -102,4 +102,4 @@ display(catalog.segments(as_of=before).groupBy("datasource").count())
 
 # COMMAND ----------
 
-display(catalog.growth(before).orderBy("version"))
+display(catalog.audit.growth(before).orderBy("version"))

@@ -109,7 +109,7 @@ display(
 
 # COMMAND ----------
 
-display(catalog.datasource_columns().where("datasource = 'evolving'").orderBy("path"))
+display(catalog.inspect.datasource_columns().where("datasource = 'evolving'").orderBy("path"))
 
 # COMMAND ----------
 

@@ -79,7 +79,7 @@ display(
 
 # COMMAND ----------
 
-display(catalog.segment_schemas().where("datasource = 'readings'").orderBy("segment_id"))
+display(catalog.inspect.segment_schemas().where("datasource = 'readings'").orderBy("segment_id"))
 
 # COMMAND ----------
 
@@ -98,7 +98,7 @@ catalog.publish(
     ],
     reason="in haste",
 )
-waiting = catalog.segments_without_schema().where("datasource = 'readings'")
+waiting = catalog.inspect.segments_without_schema().where("datasource = 'readings'")
 display(waiting.select("segment_id", "location", "quarantined").orderBy("segment_id"))
 
 # COMMAND ----------
@@ -147,7 +147,9 @@ display(
 
 # COMMAND ----------
 
-quarantine = catalog.segments_without_schema().where("datasource = 'readings' AND quarantined")
+quarantine = catalog.inspect.segments_without_schema().where(
+    "datasource = 'readings' AND quarantined"
+)
 display(quarantine.select("segment_id", "reason", "attempts", "retry_at"))
 
 # COMMAND ----------

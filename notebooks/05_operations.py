@@ -22,13 +22,17 @@ from catalog import Catalog, Object, Segment
 from catalog.errors import ClaimConflict, OperationDecided
 
 catalog = Catalog.open(spark, dbutils.widgets.get("location"), actor="operations")
-for row in catalog.operations().where("owner = 'operations' AND state = 'open'").collect():
-    catalog.operation(id=row["operation_id"]).abort(reason="the notebook begins anew")
-epoch = catalog.stable_epoch + 10
-catalog.advance(epoch, reason="the notebook begins anew")  # what waits from before is applied
+for row in catalog.inspect.operations().where("owner = 'operations' AND state = 'open'").collect():
+    catalog.operations.get(row["operation_id"]).abort(reason="the notebook begins anew")
+epoch = catalog.operations.stable_epoch + 10
+catalog.operations.advance(
+    epoch, reason="the notebook begins anew"
+)  # what waits from before is applied
 catalog.drop(datasource="shop", reason="the notebook begins anew")
-catalog.remove(["index/shop", "table/shop"], reason="the notebook begins anew")
-print(f"{catalog.location}, version {catalog.version}, stable epoch {catalog.stable_epoch}")
+catalog.objects.remove(["index/shop", "table/shop"], reason="the notebook begins anew")
+print(
+    f"{catalog.location}, version {catalog.version}, stable epoch {catalog.operations.stable_epoch}"
+)
 
 # COMMAND ----------
 
@@ -42,14 +46,14 @@ print(f"{catalog.location}, version {catalog.version}, stable epoch {catalog.sta
 
 old = "id BIGINT, amount INT"
 catalog.publish([Segment(f"shop/{day}", old, 100) for day in (1, 2, 3)], reason="first load")
-catalog.put(
+catalog.objects.put(
     [
         Object("table/shop", {"owner": "ann"}, datasource="shop"),
         Object("index/shop", {"column": "id"}, links=["table/shop"]),
     ],
     reason="described",
 )
-display(catalog.objects().select("key", "revision", "body", "links").orderBy("key"))
+display(catalog.inspect.objects().select("key", "revision", "body", "links").orderBy("key"))
 
 # COMMAND ----------
 
@@ -68,7 +72,7 @@ operation = catalog.operation("amounts as decimals", parts=3, reason="cents matt
 
 
 def work(part):
-    mine = catalog.operation(id=operation.id)
+    mine = catalog.operations.get(operation.id)
     day = Segment(f"shop/{part + 1}", new, 100)
     table = [
         Object("table/shop", body, datasource="shop")
@@ -90,7 +94,7 @@ print(f"{status.state}: parts {status.staged} are there, {status.num_claims} cla
 
 # COMMAND ----------
 
-claims = catalog.claims().where(f"operation_id = '{operation.id}'")
+claims = catalog.inspect.claims().where(f"operation_id = '{operation.id}'")
 display(claims.select("target", "key", "part", "action", "shared").orderBy("target", "key", "part"))
 
 # COMMAND ----------
@@ -115,11 +119,11 @@ print(refused)
 
 published = operation.publish(wait=True, reason="approved")
 print(f"version {published.version}: shop/1 has", cache.schema_of("shop/1").ddl)
-display(catalog.objects().select("key", "revision", "body", "links").orderBy("key"))
+display(catalog.inspect.objects().select("key", "revision", "body", "links").orderBy("key"))
 
 # COMMAND ----------
 
-changed = catalog.changes(after=published.version - 1, until=published.version)
+changed = catalog.audit.changes(after=published.version - 1, until=published.version)
 display(changed.select("version", "kind", "key", "change").orderBy("kind", "key"))
 
 # COMMAND ----------
@@ -150,14 +154,14 @@ except OperationDecided as error:
     final = error
 print(final)
 undo = wait_for_month("undo the mistake", drop=["shop/44"])
-waiting = catalog.operations().where("state = 'ready'")
+waiting = catalog.inspect.operations().where("state = 'ready'")
 display(waiting.select("name", "state", "epoch", "claims").orderBy("opened_at"))
 
 # COMMAND ----------
 
-step = catalog.advance(month, wait=True, reason="the month is complete")
+step = catalog.operations.advance(month, wait=True, reason="the month is complete")
 print(f"stable epoch {step.before} to {step.stable}: {len(step.applied)} operations in one commit")
-changed = catalog.changes(after=step.version - 1, until=step.version)
+changed = catalog.audit.changes(after=step.version - 1, until=step.version)
 display(changed.where("kind = 'segment'").select("version", "key", "change"))
 
 # COMMAND ----------
@@ -172,16 +176,16 @@ display(changed.where("kind = 'segment'").select("version", "key", "change"))
 
 left = catalog.operation("left alone", parts=2, lease=timedelta(milliseconds=1))
 left.stage(0, publish=[Segment("shop/5", new, 100)])
-report = catalog.recover(reason="nightly")
+report = catalog.operations.recover(reason="nightly")
 print("aborted:", [each.name for each in report.aborted], "swept:", len(report.swept))
 
 # COMMAND ----------
 
-mine = catalog.operations().where("owner = 'operations'").orderBy("opened_at")
+mine = catalog.inspect.operations().where("owner = 'operations'").orderBy("opened_at")
 display(mine.select("name", "state", "parts", "parts_staged", "epoch", "claims"))
 
 # COMMAND ----------
 
 checked = catalog.verify(since=0)
 print(checked)
-display(catalog.history(8).select("version", "verb", "actors", "reasons"))
+display(catalog.audit.history(8).select("version", "verb", "actors", "reasons"))

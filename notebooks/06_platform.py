@@ -26,8 +26,8 @@ catalog = Catalog.open(
     spark, dbutils.widgets.get("location"), actor="platform", session="notebook 06"
 )
 catalog.drop(datasource="sales_orders", reason="the notebook begins anew")
-catalog.remove_contract("sales_orders", reason="the notebook begins anew")
-catalog.remove(["database/sales", "datastore/hot", "datastore/cold"], cascade=True)
+catalog.contracts.remove("sales_orders", reason="the notebook begins anew")
+catalog.objects.remove(["database/sales", "datastore/hot", "datastore/cold"], cascade=True)
 print(f"{catalog.location}, version {catalog.version}")
 
 # COMMAND ----------
@@ -40,8 +40,8 @@ print(f"{catalog.location}, version {catalog.version}")
 
 # COMMAND ----------
 
-catalog.declare(PLATFORM, reason="one set of rules for all writers")
-catalog.put(
+catalog.objects.declare(PLATFORM, reason="one set of rules for all writers")
+catalog.objects.put(
     [
         Object("database/sales"),
         Object("datastore/hot", {"location": "/data/hot"}),
@@ -54,14 +54,14 @@ catalog.put(
     reason="described",
 )
 try:
-    catalog.ensure(Object("datastore_link/sales/cold", {"role": "primary"}))
+    catalog.objects.ensure(Object("datastore_link/sales/cold", {"role": "primary"}))
 except RuleViolation as error:
     broken = error
 print(broken.values["rule"], "-", broken.message)
 
 # COMMAND ----------
 
-catalog.create_views()
+catalog.inspect.create_views()
 
 # COMMAND ----------
 
@@ -79,14 +79,14 @@ catalog.create_views()
 # COMMAND ----------
 
 name = f"sales_order_{catalog.version}"
-catalog.register(name, "id BIGINT NOT NULL, amount INT", mode="backward")
-catalog.register(name, "id BIGINT NOT NULL, amount INT, note STRING", base=1)
-joined = catalog.register(name, "id BIGINT NOT NULL, amount BIGINT", base=1)
+catalog.names.register(name, "id BIGINT NOT NULL, amount INT", mode="backward")
+catalog.names.register(name, "id BIGINT NOT NULL, amount INT, note STRING", base=1)
+joined = catalog.names.register(name, "id BIGINT NOT NULL, amount BIGINT", base=1)
 try:
-    catalog.register(name, "id STRING NOT NULL")
+    catalog.names.register(name, "id STRING NOT NULL")
 except IncompatibleSchema as error:
     refused = error
-print(joined.version, joined.merged, catalog.named_schema(name).schema.ddl)
+print(joined.version, joined.merged, catalog.names.get(name).schema.ddl)
 print(refused.message)
 
 # COMMAND ----------
@@ -99,8 +99,8 @@ print(refused.message)
 
 # COMMAND ----------
 
-order = catalog.named_schema(name).schema
-catalog.set_contract(
+order = catalog.names.get(name).schema
+catalog.contracts.set(
     "sales_orders",
     Contract(schema=order, enforcement="subset", max_rows=1_000_000),
     reason="agreed with the readers",
@@ -134,9 +134,9 @@ print(violated.message)
 
 # COMMAND ----------
 
-rolled = catalog.roll_audit()
+rolled = catalog.audit.roll()
 display(
-    catalog.history(10, key="table/sales/orders").select(
+    catalog.audit.history(10, key="table/sales/orders").select(
         "version", "change", "verb", "actors", "reasons", "sessions"
     )
 )
@@ -151,10 +151,10 @@ display(
 
 # COMMAND ----------
 
-catalog.set_setting("cleanup.grace", "2d", reason="schemas may go sooner here")
-task = catalog.run_task("cleanup", {}, reason="nightly")
-catalog.unset_setting("cleanup.grace")
-display(catalog.tasks().select("name", "state", "steps_done", "attempt").limit(5))
+catalog.settings.set("cleanup.grace", "2d", reason="schemas may go sooner here")
+task = catalog.tasks.run("cleanup", {}, reason="nightly")
+catalog.settings.unset("cleanup.grace")
+display(catalog.tasks.list().select("name", "state", "steps_done", "attempt").limit(5))
 
 # COMMAND ----------
 
@@ -165,12 +165,12 @@ display(catalog.tasks().select("name", "state", "steps_done", "attempt").limit(5
 
 # COMMAND ----------
 
-catalog.put(
+catalog.objects.put(
     Object("retention/database/sales", {"max_age_days": 45, "keep_at_least": 1, "action": "drop"})
 )
-would = catalog.retain(datasources=["sales_orders"], dry_run=True)
+would = catalog.retention.apply(datasources=["sales_orders"], dry_run=True)
 before = catalog.version
-done = catalog.retain(datasources=["sales_orders"], reason="45 days")
+done = catalog.retention.apply(datasources=["sales_orders"], reason="45 days")
 print(f"{done.dropped} segments are older than 45 days")
 
 # COMMAND ----------
@@ -182,9 +182,9 @@ print(f"{done.dropped} segments are older than 45 days")
 
 # COMMAND ----------
 
-look = catalog.rollback(before, dry_run=True)
-back = catalog.rollback(before, reason="they are needed after all")
-saved = catalog.backup(dbutils.widgets.get("backup"), reason="before the weekend")
+look = catalog.backups.rollback(before, dry_run=True)
+back = catalog.backups.rollback(before, reason="they are needed after all")
+saved = catalog.backups.create(dbutils.widgets.get("backup"), reason="before the weekend")
 print(f"{back.rows} rows came back; {saved.rows} rows of version {saved.version} are saved")
 display(catalog.segments().where("datasource = 'sales_orders'").orderBy("segment_id"))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from catalog.audit.commits import Commit, lost_changes
 from catalog.audit.trail import changes_of, recent_commits
-from catalog.context import Errand
+from catalog.context import Call, Context
 from catalog.delta.audit_log import COMMIT, GAP_CHANGES, GAP_COMMITS, AuditLog, frame_of
 from catalog.delta.failures import is_gone
 from catalog.errors import CommitFailed
@@ -50,8 +50,9 @@ class RollReport:
 class Roller:
     """One roll. It may be stopped at any point and run again, by anyone, at once."""
 
-    def __init__(self, errand: Errand, audit: AuditLog, table_id: str) -> None:
-        self._errand = errand
+    def __init__(self, context: Context, call: Call, audit: AuditLog, table_id: str) -> None:
+        self._context = context
+        self._call = call
         self._audit = audit
         self._table_id = table_id
         self._commits: Mapping[int, Commit] = {}
@@ -61,11 +62,11 @@ class Roller:
 
     def roll(self, dry_run: bool = False) -> RollReport:
         """Adds every version that is not there yet, up to the newest."""
-        self._last = self._errand.writer.store.head().version
+        self._last = self._context.store.head().version
         begun = self._audit.reached(self._table_id)
         if dry_run or begun >= self._last:
             return RollReport(begun, max(0, self._last - begun), dry_run=dry_run)
-        self._audit.make(self._errand.deadline)
+        self._audit.make(self._call.deadline)
         # New commits may have come since; they stand before those that are wanted.
         newest = self._audit.entries.head().version
         found = recent_commits(self._audit.entries, newest - begun)
@@ -76,17 +77,17 @@ class Roller:
         reached = begun
         while reached < self._last:
             first = reached + 1
-            self._errand.progress(Step("audit", first - begun - 1, self._last - begun))
+            self._call.progress(Step("audit", first - begun - 1, self._last - begun))
             if first < oldest:
                 self._forget(first, oldest - 1)
             elif first < readable:
                 self._without_changes(first, min(readable, first + BATCH) - 1)
             else:
                 self._with_changes(first, min(self._last, first + BATCH - 1))
-            self._errand.environment.at("roll.batch")
+            self._context.environment.at("roll.batch")
             # Not what was just meant to be added: somebody else may have come first.
             reached = self._audit.reached(self._table_id)
-        self._errand.progress(Step("audit", self._last - begun, self._last - begun))
+        self._call.progress(Step("audit", self._last - begun, self._last - begun))
         return RollReport(reached, reached - begun, tuple(self._gaps), False, self._retries)
 
     # --- batches ----------------------------------------------------------------------------------
@@ -160,7 +161,7 @@ class Roller:
             commits = [self._commits[v] for v in range(first, changed_until + 1)]
             source = source.union(changes_of(audit, commits, first, changed_until, table_id))
         statement = audit.append(source, table_id, first, bulk=changed_until is not None)
-        executed = self._errand.commit(lambda _: statement, "roll", audit.writer)
+        executed = self._context.commit(self._call, lambda _: statement, "roll", audit.writer)
         self._retries += executed.retries
         if gap is not None and executed.version is not None:
             self._gaps.append(gap)

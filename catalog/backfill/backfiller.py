@@ -10,7 +10,7 @@ from catalog.backfill.report import BackfillReport, Quarantined
 from catalog.backfill.search import Counted, Search
 from catalog.backfill.storing import Storer
 from catalog.backfill.waiting import Completion, Waiting, completed, troubled
-from catalog.context import Errand
+from catalog.context import Call, Context
 from catalog.files.describe import slices
 from catalog.files.formats import place_of
 from catalog.files.splitting import Describe
@@ -30,25 +30,28 @@ class Backfiller:
 
     def __init__(
         self,
-        errand: Errand,
+        context: Context,
+        call: Call,
         complete: Complete,
         search: Search,
         describe: Describe,
         default_format: str | None,
     ) -> None:
         """Args:
-        errand: what it has at hand.
+        context: the open catalog.
+        call: the call that this is for.
         complete: stores what was found for a caller.
         search: finds who waits.
         describe: asks the data at some places.
         default_format: the format of locations that do not say theirs.
         """
-        self._errand = errand
+        self._context = context
+        self._call = call
         self._search = search
         self._describe = describe
         self._format = default_format
         self._storer = Storer(
-            lambda completions: complete(completions, errand.caller), errand.environment.clock
+            lambda completions: complete(completions, call.caller), context.environment.clock
         )
         self._began = time.monotonic()
         self._completed = 0
@@ -60,7 +63,7 @@ class Backfiller:
 
     def run(self, limit: int | None, batch: int, dry_run: bool) -> BackfillReport:
         """Goes through all segments that are due, or through the first so many."""
-        counted = self._search.count(self._errand.environment.clock())
+        counted = self._search.count(self._context.environment.clock())
         self._version = counted.version
         left = counted.due if dry_run else self._work(counted, limit, batch)
         return BackfillReport(
@@ -81,10 +84,10 @@ class Backfiller:
         """Completes what is due; returns how many it was told to leave."""
         done, last = 0, _BEFORE_ALL
         # Who is put into quarantine now is not due again in this run.
-        now = self._errand.environment.clock()
+        now = self._context.environment.clock()
         while done < (total := self._total(counted, limit)):
             if not done:
-                self._errand.progress(Step(self._told(done), done, total))
+                self._call.progress(Step(self._told(done), done, total))
             page = self._search.page(now, last, min(batch, total - done))
             if not page:
                 return 0  # others have completed or dropped the rest
@@ -95,7 +98,7 @@ class Backfiller:
             for begin, end, _ in slices(len(page), len(page)):
                 completions += self._asked([each for _, each in page[begin:end]])
                 read = done + len(completions)
-                self._errand.progress(Step(self._told(read), read, total))
+                self._call.progress(Step(self._told(read), read, total))
             self._store(completions)
             done += len(page)
         return counted.due - done
@@ -117,8 +120,8 @@ class Backfiller:
         """What the data says, or what is wrong with it."""
         places = [place_of(each.location, self._format) for each in waiting]
         outcomes = self._describe(places)
-        self._errand.environment.at("backfill.read")
-        now = self._errand.environment.clock()
+        self._context.environment.at("backfill.read")
+        now = self._context.environment.clock()
         return [
             troubled(each, outcome, now)
             if isinstance(outcome, str)
@@ -136,7 +139,7 @@ class Backfiller:
         self._overtaken += len(tally.overtaken)
         self._claimed += len(tally.claimed)
         self._quarantined += map(_quarantined, tally.quarantined)
-        self._errand.environment.at("backfill.stored")
+        self._context.environment.at("backfill.stored")
 
 
 def _quarantined(completion: Completion) -> Quarantined:

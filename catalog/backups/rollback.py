@@ -17,9 +17,10 @@ from catalog.backups.contrast import (
 )
 from catalog.commit.changes import Change, plain_clash
 from catalog.commit.claims import Standing, claimed, standing_claims
-from catalog.commit.committer import Committed, Committer, Request, Settled
+from catalog.commit.committer import Committed, Committer, Settled
 from catalog.commit.operation_rows import OBJECT_BUCKET
 from catalog.commit.rowset import RowSet
+from catalog.context import Call
 from catalog.contracts.rows import write_terms
 from catalog.contracts.terms import Terms
 from catalog.delta.layout import bucket_of
@@ -100,7 +101,7 @@ class Rollback:
         changes = tuple(replace(each, first=shown[each.kind]) for each in plan.changes)
         return RollbackReport(plan.version, "", past.name, plan.version, changes, dry_run=True)
 
-    def go_back(self, past: Past, request: Request) -> RollbackReport:
+    def go_back(self, past: Past, call: Call) -> RollbackReport:
         """Commits what has to change; planned again whenever something is otherwise by then."""
         planned: list[Comparison] = []
 
@@ -112,7 +113,7 @@ class Rollback:
             return self._statement(past, made, rows)
 
         try:
-            done = self._committer.commit(ROLLBACK, request, plan, self._figures(past, planned))
+            done = self._committer.commit(ROLLBACK, call, plan, self._figures(past, planned))
         except Settled as settled:
             done = settled.answer
         made = planned[0] if planned else None

@@ -7,11 +7,11 @@ import difflib
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NoReturn
 
+from catalog.delta.store import Epoch
 from catalog.errors import InvalidInput
 from catalog.settings.durations import duration_text, parse_duration
 from catalog.settings.known import default_of
@@ -83,20 +83,10 @@ def version_or_time(text: str) -> int | datetime:
     return int(text) if text.isdecimal() else moment(text)
 
 
-@dataclass(frozen=True)
-class AtEpoch:
-    """`epoch:N` of `--as-of`: the catalog before the stable epoch passed N."""
-
-    number: int
-
-    def __str__(self) -> str:
-        return f"epoch:{self.number}"
-
-
-def as_of_type(text: str) -> int | datetime | AtEpoch:
+def as_of_type(text: str) -> int | datetime | Epoch:
     """A version, a time, or `epoch:N`."""
     word, colon, number = text.partition(":")
-    return AtEpoch(positive(number)) if colon and word == "epoch" else version_or_time(text)
+    return Epoch(positive(number)) if colon and word == "epoch" else version_or_time(text)
 
 
 def window_end(text: str) -> int | datetime | timedelta:

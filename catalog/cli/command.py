@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
-from functools import cached_property
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from catalog.cli.arguments import Add, AtEpoch, shared
+from catalog.cli.arguments import Add, shared
 from catalog.errors import InvalidInput
 from catalog.progress import Progress
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from catalog.catalog import Catalog
+    from catalog.delta.store import AsOf
 
 # --- the command ----------------------------------------------------------------------------------
 
@@ -64,11 +64,11 @@ class Work:
         assert self.opened is not None
         return self.opened
 
-    @cached_property
-    def as_of(self) -> int | datetime | None:
-        """The version or time of `--as-of`; an epoch is the last version before it was passed."""
-        given = self.arguments.as_of
-        return self.catalog.version_at_epoch(given.number) if isinstance(given, AtEpoch) else given
+    @property
+    def as_of(self) -> AsOf:
+        """The version, the time or the epoch of `--as-of`."""
+        found: AsOf = self.arguments.as_of
+        return found
 
     @property
     def why(self) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class Work:
 
     def retries(self, conflicts: int = 0) -> int:
         """Commits that were tried again: after conflicts, and because a plan was out of date."""
-        return conflicts + self.catalog.operation_metrics().replans
+        return conflicts + self.catalog.operations.metrics().replans
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ class Recorder:
     def begin(self) -> None:
         """Records that the run has begun."""
         self._run = replace(self._run, version_before=self._catalog.version)
-        self._catalog.record(self._run)
+        self._catalog.audit.record(self._run)
 
     def alive(self, figures: Mapping[str, float]) -> None:
         """Records that the run is alive, at most every ten minutes."""
@@ -107,7 +107,7 @@ class Recorder:
         """Writes the row; a failure is logged, as what the run did is committed already."""
         try:
             self._run = replace(self._run, version_after=self._catalog.version)
-            self._catalog.record(self._run)
+            self._catalog.audit.record(self._run)
         except Exception as failure:
             log.warning("Run %s could not be recorded: %s", self._run.run_id, failure)
 

@@ -173,12 +173,12 @@ class _Run:
     def _adopt(self, catalog: Catalog, choices: Choices) -> None:
         """Stores the settings of the file once, by the first run that may write."""
         writes = self._command.access in (Access.WRITE, Access.CREATE) and not self._dry_run
-        if choices.file is None or not writes or catalog.get_setting(FILE) is not None:
+        if choices.file is None or not writes or catalog.settings.get(FILE) is not None:
             return
-        catalog.adopt_settings(
+        catalog.settings.adopt(
             choices.fallback, choices.file, reason="settings of the configuration file"
         )
-        catalog.reload_settings()
+        catalog.settings.reload()
 
     def _close(self) -> None:
         if self._catalog is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
@@ -18,6 +17,7 @@ from catalog.schema.prefix import is_prefix
 
 if TYPE_CHECKING:
     from catalog.catalog import Catalog
+    from catalog.delta.store import AsOf
 
 _WORDS = ("fingerprint", "segment", "datasource", "named", "ddl")
 HELP = (
@@ -49,7 +49,7 @@ def schema_given(catalog: Catalog, text: str) -> Schema | str:
     return schema_named(catalog, text)
 
 
-def schema_named(catalog: Catalog, text: str, as_of: int | datetime | None = None) -> Schema:
+def schema_named(catalog: Catalog, text: str, as_of: AsOf = None) -> Schema:
     """The schema that a text names.
 
     A text with a blank is a definition, one with a slash a segment, hex digits are a fingerprint
@@ -78,14 +78,14 @@ def schema_named(catalog: Catalog, text: str, as_of: int | datetime | None = Non
     return _of(catalog, "datasource", text, as_of)
 
 
-def _of(catalog: Catalog, word: str, text: str, as_of: int | datetime | None) -> Schema:
+def _of(catalog: Catalog, word: str, text: str, as_of: AsOf) -> Schema:
     if word == "fingerprint":
         return catalog.schema(text, as_of)
     if word == "ddl":
         return Schema.of(text)
     if word == "named":
         name, number = reference(text) or (text, None)
-        return catalog.named_schema(name, number, as_of).schema
+        return catalog.names.get(name, number, as_of).schema
     if word == "segment":
         return _of_segment(catalog, text, as_of)
     schema = catalog.datasource_schema(text, as_of=as_of).schema
@@ -94,7 +94,7 @@ def _of(catalog: Catalog, word: str, text: str, as_of: int | datetime | None) ->
     return schema
 
 
-def _of_segment(catalog: Catalog, segment_id: str, as_of: int | datetime | None) -> Schema:
+def _of_segment(catalog: Catalog, segment_id: str, as_of: AsOf) -> Schema:
     segments = catalog.segments(as_of).where(F.col("segment_id") == F.lit(segment_id))
     rows = segments.select("fingerprint").collect()
     if not rows:

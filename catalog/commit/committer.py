@@ -9,10 +9,11 @@ from typing import Any
 
 from catalog.commit.counters import Counters
 from catalog.commit.rowset import RowSet
+from catalog.context import Call
 from catalog.delta.statements import Statement
 from catalog.delta.store import Store
 from catalog.delta.writer import Executed, RefusedByCheck, Writer
-from catalog.environment import Deadline, Environment
+from catalog.environment import Environment
 from catalog.errors import ClaimConflict, FingerprintCollision
 from catalog.model import Caller, Kind
 
@@ -27,14 +28,6 @@ class Settled(Exception):
     def __init__(self, answer: Any) -> None:
         super().__init__()
         self.answer = answer
-
-
-@dataclass(frozen=True)
-class Request:
-    """Who wants something, and how long they wait."""
-
-    caller: Caller
-    deadline: Deadline
 
 
 @dataclass(frozen=True)
@@ -64,7 +57,7 @@ class Committer:
     def commit(
         self,
         verb: str,
-        request: Request,
+        call: Call,
         plan: Callable[[RowSet], Statement],
         figures: Callable[[], Mapping[str, int | str]] = dict,
     ) -> Committed:
@@ -74,7 +67,7 @@ class Committer:
         as it had read it. What it reads it must expect, or know that it never reverses.
         """
         commit_id = self.environment.new_id()
-        caller, deadline = request.caller, request.deadline
+        caller, deadline = call.caller, call.deadline
 
         def make(uncertain: bool) -> Statement:
             with deadline.not_counting():

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from catalog.commit.changes import plain_clash
 from catalog.commit.claims import claimed, claims_on
-from catalog.commit.committer import Committed, Committer, Request, Settled
+from catalog.commit.committer import Committed, Committer, Settled
 from catalog.commit.rowset import RowSet
+from catalog.context import Call
 from catalog.contracts.checking import Offence, offences_of
 from catalog.contracts.model import Contract
 from catalog.contracts.reading import (
@@ -68,9 +69,7 @@ class ContractKeeper:
             dry_run=True,
         )
 
-    def change(
-        self, datasource: str, contract: Contract | None, request: Request
-    ) -> ContractResult:
+    def change(self, datasource: str, contract: Contract | None, call: Call) -> ContractResult:
         """Sets the contract of a datasource, or removes it.
 
         Publishes that are under way have read the row that this writes: they run again, and meet
@@ -93,7 +92,7 @@ class ContractKeeper:
             return rows.statement(VERB, self._store, plain_clash(standing.decided))
 
         try:
-            done = self._committer.commit(VERB, request, plan, lambda: {"datasource": datasource})
+            done = self._committer.commit(VERB, call, plan, lambda: {"datasource": datasource})
         except Settled as settled:
             done = settled.answer
         (before,) = planned

@@ -75,6 +75,16 @@ def read_detail(session: SparkSession, relation: str) -> Detail:
     )
 
 
+@dataclass(frozen=True)
+class Epoch:
+    """An epoch as a point in time: the last version before the stable epoch went past it."""
+
+    number: int
+
+
+AsOf = int | datetime | Epoch | None
+
+
 class Store:
     """Reads of one of a catalog's tables, all in the catalog's own session."""
 
@@ -166,14 +176,10 @@ class Store:
                 return int(row["version"])
         return None
 
-    def version_as_of(self, as_of: int | datetime | None, epoch: int | None = None) -> int:
-        """The version that a person means: a number, a moment, an epoch, or the newest."""
-        if epoch is not None:
-            if as_of is not None:
-                raise InvalidInput(
-                    "Give as_of or as_of_epoch, not both.", as_of=as_of, as_of_epoch=epoch
-                )
-            return self._readable(self._version_of_epoch(epoch))
+    def version_as_of(self, as_of: AsOf) -> int:
+        """The version that a user means by a number, a time, an epoch, or nothing: the newest."""
+        if isinstance(as_of, Epoch):
+            return self._readable(self._version_of_epoch(as_of.number))
         if as_of is None:
             return self.head().version
         return self._readable(self._number(as_of))
@@ -218,7 +224,7 @@ class Store:
     def _number(self, as_of: int | datetime) -> int:
         if isinstance(as_of, bool) or not isinstance(as_of, int | datetime):
             raise InvalidInput(
-                f"as_of must be a version number or a datetime, not {as_of!r}.", as_of=as_of
+                f"as_of is a version number, a datetime or an Epoch, not {as_of!r}.", as_of=as_of
             )
         if isinstance(as_of, datetime):
             return self._version_at(as_of)

@@ -16,7 +16,7 @@ from typing import Any
 
 from catalog.commit.committer import collision
 from catalog.commit.rows import key_table
-from catalog.context import Errand
+from catalog.context import Call, Context
 from catalog.delta.statements import (
     Refuse,
     Statement,
@@ -132,12 +132,13 @@ class CleanupReport:
 class Cleaner:
     """One clean-up. Every step can be run again, by anyone, at once, also by two cleaners."""
 
-    def __init__(self, errand: Errand) -> None:
-        self._errand = errand
-        self._store = errand.writer.store
-        self._environment = errand.environment
-        self._caller = errand.caller
-        self._progress = errand.progress
+    def __init__(self, context: Context, call: Call) -> None:
+        self._context = context
+        self._call = call
+        self._store = context.store
+        self._environment = context.environment
+        self._caller = call.caller
+        self._progress = call.progress
         self._retries = 0
 
     def clean(self, grace: timedelta, limit: int, dry_run: bool) -> CleanupReport:
@@ -184,7 +185,7 @@ class Cleaner:
             done += len(batch)
 
     def _commit(self, make: Callable[[str], Statement], verb: str) -> Executed:
-        executed = self._errand.commit(make, verb)
+        executed = self._context.commit(self._call, make, verb)
         self._retries += executed.retries
         return executed
 
@@ -249,7 +250,7 @@ class Cleaner:
                 executed = self._commit(partial(self._retiring, batch), "retire")
             except RefusedByCheck as refusal:
                 log.info("%s was retired by somebody else; planning again.", refusal.key)
-                self._errand.deadline.check("other cleaners")
+                self._call.deadline.check("other cleaners")
                 finished = {change.fingerprint for change in done}
                 _, plan = self._plan(cutoff, limit)
                 todo = batches([c for c in plan.retire if c.fingerprint not in finished])

@@ -16,7 +16,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from catalog.audit.roller import RollReport
-from catalog.context import Errand
+from catalog.context import Call, Context
 from catalog.delta.layout import properties_sql
 from catalog.delta.session import USER_METADATA, tune
 from catalog.delta.statements import Statement
@@ -147,11 +147,12 @@ def check_retention(
 class Maintainer:
     """One maintenance of a catalog's tables. Every step can be run again, by anyone, at once."""
 
-    def __init__(self, errand: Errand) -> None:
-        self._errand = errand
-        self._writer = errand.writer
-        self._store = errand.writer.store
-        self._progress = errand.progress
+    def __init__(self, context: Context, call: Call) -> None:
+        self._context = context
+        self._call = call
+        self._writer = context.writer
+        self._store = context.store
+        self._progress = call.progress
         self._retries = 0
 
     def retention(self) -> timedelta:
@@ -189,7 +190,7 @@ class Maintainer:
                 self._commit(writer, "optimize", _optimize(writer))
         # Before the retention is shorter and before files go: what the audit lacks then is lost.
         rolled = roll() if roll is not None else None
-        self._errand.environment.at("maintain.rolled")
+        self._context.environment.at("maintain.rolled")
         if vacuum and not dry_run:
             self._set_retention(retention)
         for number, writer in enumerate(tables, len(todo)):
@@ -237,7 +238,7 @@ class Maintainer:
     def _commit(self, writer: Writer, verb: str, sql: str) -> Executed:
         tune(writer.store.session, {_MAX_FILE: str(FILE_BYTES)})
         statement = Statement(verb, lambda _: sql, bulk=True)
-        executed = self._errand.commit(lambda _: statement, verb, writer)
+        executed = self._context.commit(self._call, lambda _: statement, verb, writer)
         self._retries += executed.retries
         return executed
 
@@ -256,14 +257,14 @@ class Maintainer:
         }
         sql = f"ALTER TABLE {self._store.relation} SET TBLPROPERTIES ({properties_sql(wanted)})"
         log.info("Files are kept for %s from now on, not %s.", retention, found[RETENTION])
-        self._errand.queue.alone(lambda: self._alter(sql), self._errand.deadline)
+        self._context.queue.alone(lambda: self._alter(sql), self._call.deadline)
 
     def _alter(self, sql: str) -> None:
-        session, deadline = self._store.session, self._errand.deadline
-        commit_id = self._errand.environment.new_id()
+        session, deadline = self._store.session, self._call.deadline
+        commit_id = self._context.environment.new_id()
         with self._writer.lock.held(deadline), deadline.not_counting():
             session.conf.set(
-                USER_METADATA, user_metadata(commit_id, "set-retention", [self._errand.caller])
+                USER_METADATA, user_metadata(commit_id, "set-retention", [self._call.caller])
             )
             try:
                 session.sql(sql)

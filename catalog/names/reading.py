@@ -109,10 +109,10 @@ def stored_name(store: Store, name: str, version: int) -> StoredName:
 def history_of(store: Store, found: StoredName, version: int) -> History:
     """A name with the schemas of all its versions."""
     versions = tuple(each.version for each in found.versions.values())
-    return History(found.head, versions, _schemas(store, versions, version))
+    return History(found.head, versions, version_schemas(store, versions, version))
 
 
-def _schemas(store: Store, versions: Iterable[Version], version: int) -> dict[str, Schema]:
+def version_schemas(store: Store, versions: Iterable[Version], version: int) -> dict[str, Schema]:
     wanted = sorted({each.fingerprint for each in versions})
     payloads = store.payloads_of(wanted, version)
     for fingerprint in wanted:

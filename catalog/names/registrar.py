@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from catalog.commit.changes import Change
-from catalog.commit.committer import Committed, Committer, Request, Settled
+from catalog.commit.committer import Committed, Committer, Settled
 from catalog.commit.rowset import RowSet
+from catalog.context import Call
 from catalog.delta.statements import Statement
 from catalog.evolution.compatibility import Mode
 from catalog.model import Kind
@@ -27,7 +28,7 @@ class Registrar:
         _, planned = self._planned(wanted, version)
         return _told(wanted.name, planned.version, planned.repeated, version, dry_run=True)
 
-    def register(self, wanted: Wanted, request: Request) -> Registered:
+    def register(self, wanted: Wanted, call: Call) -> Registered:
         """Makes a schema the next version of its name, unless it is the current one."""
         planned: list[Planned] = []
 
@@ -59,13 +60,13 @@ class Registrar:
             return {"name": wanted.name, "number": planned[0].version.number}
 
         try:
-            done = self._committer.commit("register", request, make, figures)
+            done = self._committer.commit("register", call, make, figures)
         except Settled as settled:
             answer: Registered = settled.answer
             return answer
         return _committed(wanted.name, planned[0].version, done)
 
-    def set_mode(self, name: str, mode: Mode, request: Request) -> ModeSet:
+    def set_mode(self, name: str, mode: Mode, call: Call) -> ModeSet:
         """Gives a name another mode, which later registrations are judged by."""
         before: list[Mode] = []
 
@@ -92,7 +93,7 @@ class Registrar:
             return rows.statement("set-mode", self._store)
 
         try:
-            done = self._committer.commit("set-mode", request, make, lambda: {"name": name})
+            done = self._committer.commit("set-mode", call, make, lambda: {"name": name})
         except Settled as settled:
             answer: ModeSet = settled.answer
             return answer

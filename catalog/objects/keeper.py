@@ -7,9 +7,10 @@ from functools import partial
 
 from catalog.commit.changes import Change, plain_clash
 from catalog.commit.claims import Standing, claimed, standing_claims
-from catalog.commit.committer import Committed, Committer, Request, Settled
+from catalog.commit.committer import Committed, Committer, Settled
 from catalog.commit.operation_rows import OBJECT_BUCKET
 from catalog.commit.rowset import RowSet
+from catalog.context import Call
 from catalog.contracts.rows import write_limits
 from catalog.delta.layout import bucket_of
 from catalog.delta.statements import DATASOURCE, Statement
@@ -63,7 +64,7 @@ class Keeper:
         self._committer = committer
         self._store = committer.store
 
-    def change(self, work: Work, verb: str, request: Request) -> PutResult:
+    def change(self, work: Work, verb: str, call: Call) -> PutResult:
         """Does some work in one commit; refused while an operation claims what it touches."""
         planned: list[tuple[Objects, Outcome]] = []
 
@@ -87,7 +88,7 @@ class Keeper:
             return rows.statement(verb, self._store, plain_clash(standing.decided))
 
         try:
-            done = self._committer.commit(verb, request, plan)
+            done = self._committer.commit(verb, call, plan)
         except Settled as settled:
             if isinstance(settled.answer, PutResult):
                 return settled.answer

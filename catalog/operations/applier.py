@@ -13,9 +13,10 @@ from catalog.commit.claims import (
     stable_epoch,
     view_operation,
 )
-from catalog.commit.committer import Committer, Request, Settled, named
+from catalog.commit.committer import Committer, Settled, named
 from catalog.commit.operation_rows import EpochRow, OperationRow, OperationState, PartRow
 from catalog.commit.rowset import RowSet
+from catalog.context import Call
 from catalog.contracts.rows import write_limits
 from catalog.delta.statements import Statement
 from catalog.delta.store import ADVANCE
@@ -51,7 +52,7 @@ class Applier:
         self._committer = committer
         self._store = committer.store
 
-    def publish(self, operation: str, request: Request) -> Decision:
+    def publish(self, operation: str, call: Call) -> Decision:
         """Applies an operation now, whole and in one commit."""
 
         def plan(rows: RowSet) -> Statement:
@@ -75,7 +76,7 @@ class Applier:
             )
 
         try:
-            done = self._committer.commit("publish operation", request, plan, named(operation))
+            done = self._committer.commit("publish operation", call, plan, named(operation))
         except Settled as settled:
             decision: Decision = settled.answer
             return decision
@@ -124,7 +125,7 @@ class Applier:
             changing=True,
         )
 
-    def make_ready(self, operation: str, epoch: int, request: Request) -> Decision:
+    def make_ready(self, operation: str, epoch: int, call: Call) -> Decision:
         """Lets an operation wait for its epoch; only an advance ends that."""
 
         def plan(rows: RowSet) -> Statement:
@@ -160,7 +161,7 @@ class Applier:
 
         try:
             done = self._committer.commit(
-                "publish operation at epoch", request, plan, named(operation)
+                "publish operation at epoch", call, plan, named(operation)
             )
         except Settled as settled:
             decision: Decision = settled.answer
@@ -187,7 +188,7 @@ class Applier:
 
     # --- the stable epoch -------------------------------------------------------------------------
 
-    def advance(self, epoch: int, request: Request) -> Advance:
+    def advance(self, epoch: int, call: Call) -> Advance:
         """Raises the stable epoch and applies every operation that waited for it, in one commit."""
         applied: list[OperationRow] = []
         before: list[EpochRow] = []
@@ -215,7 +216,7 @@ class Applier:
             return self._apply("advance", rows, version, applied, parts)
 
         try:
-            done = self._committer.commit(ADVANCE, request, plan, lambda: {"epoch": epoch})
+            done = self._committer.commit(ADVANCE, call, plan, lambda: {"epoch": epoch})
         except Settled as settled:
             if isinstance(settled.answer, Advance):
                 return settled.answer

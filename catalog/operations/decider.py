@@ -8,9 +8,10 @@ from dataclasses import replace
 from datetime import timedelta
 
 from catalog.commit.claims import OperationView, some_operations, view_operation
-from catalog.commit.committer import Committer, Request, Settled, named
+from catalog.commit.committer import Committer, Settled, named
 from catalog.commit.operation_rows import OperationRow, OperationState
 from catalog.commit.rowset import RowSet
+from catalog.context import Call
 from catalog.delta.statements import Statement
 from catalog.errors import InvalidInput
 from catalog.operations.decision import Decision, check_open, decided, decision_of
@@ -27,7 +28,7 @@ class Decider:
 
     # --- open, seal, renew ------------------------------------------------------------------------
 
-    def open(self, row: OperationRow, request: Request) -> OperationRow:
+    def open(self, row: OperationRow, call: Call) -> OperationRow:
         """Opens an operation; one with the same id that is there already is joined."""
 
         def plan(rows: RowSet) -> Statement:
@@ -38,7 +39,7 @@ class Decider:
             return rows.statement("open", self._store)
 
         try:
-            done = self._committer.commit("open operation", request, plan, named(row.id))
+            done = self._committer.commit("open operation", call, plan, named(row.id))
         except Settled as settled:
             joined: OperationRow = settled.answer
             if (joined.name, joined.parts) != (row.name, row.parts):
@@ -52,7 +53,7 @@ class Decider:
         log.info("operation %s: opened as %r by %s", row.id, row.name, row.owner)
         return replace(row, commit_id=done.commit_id)
 
-    def seal(self, operation: str, parts: int | None, request: Request) -> OperationRow:
+    def seal(self, operation: str, parts: int | None, call: Call) -> OperationRow:
         """Says how many parts there are; by default up to the highest that is staged."""
 
         def change(view: OperationView) -> OperationRow:
@@ -74,9 +75,9 @@ class Decider:
                 )
             return replace(row, parts=wanted)
 
-        return self._change_open(operation, "seal", request, change)
+        return self._change_open(operation, "seal", call, change)
 
-    def renew(self, operation: str, lease: timedelta | None, request: Request) -> OperationRow:
+    def renew(self, operation: str, lease: timedelta | None, call: Call) -> OperationRow:
         """Begins the lease anew."""
         now = self._committer.environment.clock()
 
@@ -84,13 +85,13 @@ class Decider:
             length = view.operation.lease if lease is None else lease
             return replace(view.operation, lease=length, lease_until=now + length)
 
-        return self._change_open(operation, "renew", request, change)
+        return self._change_open(operation, "renew", call, change)
 
     def _change_open(
         self,
         operation: str,
         point: str,
-        request: Request,
+        call: Call,
         change: Callable[[OperationView], OperationRow],
     ) -> OperationRow:
         changed: list[OperationRow] = []
@@ -103,7 +104,7 @@ class Decider:
             return rows.statement(point, self._store)
 
         try:
-            done = self._committer.commit(f"{point} operation", request, plan, named(operation))
+            done = self._committer.commit(f"{point} operation", call, plan, named(operation))
         except Settled as settled:
             row: OperationRow = settled.answer
             return row
@@ -112,7 +113,7 @@ class Decider:
 
     # --- abort ------------------------------------------------------------------------------------
 
-    def abort(self, operation: str, request: Request, only_expired: bool = False) -> Decision:
+    def abort(self, operation: str, call: Call, only_expired: bool = False) -> Decision:
         """Ends an operation that is open; nothing of it was ever visible."""
 
         def plan(rows: RowSet) -> Statement:
@@ -130,7 +131,7 @@ class Decider:
             return rows.statement("abort", self._store)
 
         try:
-            done = self._committer.commit("abort operation", request, plan, named(operation))
+            done = self._committer.commit("abort operation", call, plan, named(operation))
         except Settled as settled:
             decision: Decision = settled.answer
             return decision

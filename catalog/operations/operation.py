@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from catalog.commit.claims import Claim
+from catalog.context import CallOptions
 from catalog.model import Segment
 from catalog.objects.model import Object
 from catalog.operations.decision import Decision
 from catalog.operations.stager import StageResult
-from catalog.progress import Progress, silent
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -80,10 +80,7 @@ class Operation:
         put: Iterable[Object] | Object = (),
         remove: Iterable[str] | str = (),
         on_existing: str = "refuse",
-        actor: str | None = None,
-        reason: str = "",
-        deadline: float | None = None,
-        progress: Progress = silent,
+        **options: Unpack[CallOptions],
     ) -> StageResult:
         """Prepares a part: durable and invisible, in any order; the same again is no change.
 
@@ -97,10 +94,6 @@ class Operation:
             remove: keys of objects.
             on_existing: what to do about segments that are there with other content: "refuse" the
                 part, or "replace" them.
-            actor: who stages it.
-            reason: why.
-            deadline: seconds to wait for others before giving up.
-            progress: is told of each step of staging a frame.
 
         Raises:
             ClaimConflict: Another operation has one of the keys.
@@ -115,42 +108,28 @@ class Operation:
             put=put,
             remove=remove,
             on_existing=on_existing,
-            asking=self._operations.asking(actor, reason, deadline),
-            progress=progress,
+            call=self._operations.context.writing(**options),
         )
 
     def seal(
         self,
         parts: int | None = None,
-        *,
-        actor: str | None = None,
-        reason: str = "",
-        deadline: float | None = None,
+        **options: Unpack[CallOptions],
     ) -> OperationStatus:
         """Says how many parts there are, where that was not known before.
 
         Args:
             parts: the number; if not given, up to the highest that is staged.
-            actor: who says so.
-            reason: why.
-            deadline: seconds to wait for others before giving up.
         """
-        return self._operations.seal(
-            self.id, parts, self._operations.asking(actor, reason, deadline)
-        )
+        return self._operations.seal(self.id, parts, self._operations.context.writing(**options))
 
     def renew(
         self,
         lease: timedelta | None = None,
-        *,
-        actor: str | None = None,
-        reason: str = "",
-        deadline: float | None = None,
+        **options: Unpack[CallOptions],
     ) -> OperationStatus:
         """Begins the lease anew, as long as before or as given."""
-        return self._operations.renew(
-            self.id, lease, self._operations.asking(actor, reason, deadline)
-        )
+        return self._operations.renew(self.id, lease, self._operations.context.writing(**options))
 
     def status(self) -> OperationStatus:
         """Which parts are missing, and who claims what."""
@@ -161,18 +140,13 @@ class Operation:
         *,
         epoch: int | None = None,
         wait: bool = False,
-        actor: str | None = None,
-        reason: str = "",
-        deadline: float | None = None,
+        **options: Unpack[CallOptions],
     ) -> Decision:
         """Makes all of it visible in one commit, now or when the stable epoch reaches one.
 
         Args:
             epoch: let it wait for this epoch, which must be above the stable one. That is final.
             wait: return when the caches of this catalog have reached the version.
-            actor: who publishes.
-            reason: why.
-            deadline: seconds to wait for others before giving up.
 
         Raises:
             PartsMissing: Not all parts are staged, or their number is not known yet.
@@ -181,11 +155,9 @@ class Operation:
             OperationDecided: It was aborted, or published otherwise.
         """
         return self._operations.publish(
-            self.id, epoch, wait, self._operations.asking(actor, reason, deadline)
+            self.id, epoch, wait, self._operations.context.writing(**options)
         )
 
-    def abort(
-        self, *, actor: str | None = None, reason: str = "", deadline: float | None = None
-    ) -> Decision:
+    def abort(self, **options: Unpack[CallOptions]) -> Decision:
         """Gives it up; its claims are free at once."""
-        return self._operations.abort(self.id, self._operations.asking(actor, reason, deadline))
+        return self._operations.abort(self.id, self._operations.context.writing(**options))

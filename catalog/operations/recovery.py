@@ -9,9 +9,8 @@ from datetime import timedelta
 from functools import partial
 
 from catalog.commit.claims import operations_in
-from catalog.commit.committer import Request
 from catalog.commit.operation_rows import OperationRow, OperationState
-from catalog.context import Errand
+from catalog.context import Call, Context
 from catalog.delta.statements import Statement
 from catalog.delta.store import MOST_NAMED, Store
 from catalog.errors import OperationDecided, UnknownOperation
@@ -59,15 +58,16 @@ class Leftover:
 class Recovery:
     """One recovery; every step can be run again, by anyone, at once."""
 
-    def __init__(self, errand: Errand, decider: Decider) -> None:
-        self._errand = errand
+    def __init__(self, context: Context, call: Call, decider: Decider) -> None:
+        self._context = context
+        self._call = call
         self._decider = decider
-        self._store: Store = errand.writer.store
+        self._store: Store = context.store
 
     def recover(self, keep: timedelta, dry_run: bool) -> RecoverReport:
         """Aborts what was abandoned, removes what is decided."""
         version = self._store.head().version
-        now = self._errand.environment.clock()
+        now = self._context.environment.clock()
         opened = operations_in(self._store, version, [OperationState.OPEN])
         expired = [each for each in opened.values() if each.lease_until <= now]
         if dry_run:
@@ -77,16 +77,16 @@ class Recovery:
         aborted: list[OperationRow] = []
         decided: list[str] = []
         for done, each in enumerate(expired):
-            self._errand.progress(Step("recover: abort", done, len(expired)))
+            self._call.progress(Step("recover: abort", done, len(expired)))
             decision = self._abort(each)
             if decision is not None and not decision.repeated:
                 aborted.append(each)
             elif decision is None or decision.state != OperationState.OPEN:
                 decided.append(each.id)
-        self._errand.environment.at("recover.aborted")
+        self._context.environment.at("recover.aborted")
         version = self._store.head().version
         swept = self._delete("sweep", self._to_sweep(version), "kind = 'staged'")
-        self._errand.environment.at("recover.swept")
+        self._context.environment.at("recover.swept")
         version = self._store.head().version
         leftover = self._to_forget(version, keep)
         forgotten = self._delete("forget", leftover, "kind IN ('operation', 'part')")
@@ -95,11 +95,9 @@ class Recovery:
 
     def _abort(self, row: OperationRow) -> Decision | None:
         """What became of it, by this recovery or before; none if it is not known any more."""
-        errand = self._errand
-        request = Request(errand.caller, errand.deadline)
         try:
-            return errand.queue.alone(
-                lambda: self._decider.abort(row.id, request, only_expired=True), errand.deadline
+            return self._context.alone(
+                self._call, lambda: self._decider.abort(row.id, self._call, only_expired=True)
             )
         except (OperationDecided, UnknownOperation):
             return None
@@ -118,7 +116,7 @@ class Recovery:
 
     def _to_forget(self, version: int, keep: timedelta) -> tuple[Leftover, ...]:
         """Operations that were decided long ago and have no staged rows any more."""
-        before = micros(self._errand.environment.clock() - keep)
+        before = micros(self._context.environment.clock() - keep)
         pinned = self._store.pinned(version)
         rows = self._store.session.sql(
             "SELECT o.* FROM (SELECT operation, collect_set(commit_id) AS commits, "
@@ -139,7 +137,7 @@ class Recovery:
         """
         done = 0
         for some in batches(left):
-            self._errand.progress(Step(f"recover: {point}", done, len(left)))
+            self._call.progress(Step(f"recover: {point}", done, len(left)))
             buckets = sorted({bucket for each in some for bucket in each.buckets})
             commits = sorted({commit for each in some for commit in each.commits})
             where = (
@@ -148,7 +146,7 @@ class Recovery:
                 f"AND commit_id IN ({', '.join(map(literal, commits))})"
             )
             text = f"DELETE FROM {self._store.relation} WHERE {where}"
-            self._errand.commit(partial(_deletion, point, text), f"{point} operations")
+            self._context.commit(self._call, partial(_deletion, point, text), f"{point} operations")
             log.info("%s: %d operations", point, len(some))
             done += len(some)
         return _names(left)

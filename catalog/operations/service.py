@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame
 
 from catalog.cache.holders import Caches
 from catalog.commit.claims import Claim, stable_epoch, view_operation
-from catalog.commit.committer import Committer, Request
+from catalog.commit.committer import Committer
 from catalog.commit.operation_rows import Action, OperationRow, OperationState
-from catalog.delta.queue import CommitQueue
+from catalog.context import Call, Context
 from catalog.delta.store import check_epoch
 from catalog.errors import InvalidInput, NothingPending
 from catalog.model import OnExisting, Segment, check_positive
@@ -23,7 +23,6 @@ from catalog.operations.decider import Decider
 from catalog.operations.decision import Decision
 from catalog.operations.operation import Operation, OperationStatus
 from catalog.operations.stager import Stager, StageResult
-from catalog.progress import Progress
 from catalog.schema.names import literal
 from catalog.segments.frame import FramePublisher
 from catalog.words import chosen
@@ -34,31 +33,19 @@ SHOWN_CLAIMS = 1_000
 
 
 class Operations:
-    """The verbs on operations, for `Catalog` and for the `Operation` that it gives out.
-
-    `ask` makes a request of an actor, a reason and a deadline.
-    """
+    """The verbs on operations, for `OperationsApi` and for the `Operation` that it gives out."""
 
     def __init__(
-        self,
-        committer: Committer,
-        queue: CommitQueue,
-        frames: FramePublisher,
-        caches: Caches,
-        ask: Callable[[str | None, str, float | None], Request],
+        self, context: Context, committer: Committer, frames: FramePublisher, caches: Caches
     ) -> None:
+        self.context = context
         self._committer = committer
-        self._store = committer.store
-        self._queue = queue
+        self._store = context.store
         self._frames = frames
         self._caches = caches
-        self.asking = ask
         self.decider = Decider(committer)
         self._applier = Applier(committer)
         self._stager = Stager(committer)
-
-    def _alone(self, request: Request, work: Callable[[], T]) -> T:
-        return self._queue.alone(work, request.deadline)
 
     # --- its life ---------------------------------------------------------------------------------
 
@@ -68,7 +55,7 @@ class Operations:
         parts: int | None,
         lease: timedelta,
         id: str | None,
-        asking: Request,
+        call: Call,
     ) -> Operation:
         """Opens an operation, or joins the one that has this id."""
         environment = self._committer.environment
@@ -80,7 +67,7 @@ class Operations:
             name=name,
             state=OperationState.OPEN,
             parts=parts,
-            owner=asking.caller.actor,
+            owner=call.caller.actor,
             lease=check_lease(lease),
             lease_until=now + lease,
             epoch=None,
@@ -88,7 +75,7 @@ class Operations:
             commit_id="",
             opened_at=now,
         )
-        opened = self._alone(asking, lambda: self.decider.open(row, asking))
+        opened = self.context.alone(call, lambda: self.decider.open(row, call))
         return Operation(self, opened.id, opened.name)
 
     def join(self, id: str) -> Operation:
@@ -106,14 +93,13 @@ class Operations:
         put: Any,
         remove: Any,
         on_existing: str,
-        asking: Request,
-        progress: Progress,
+        call: Call,
     ) -> StageResult:
         """Stages a part from a list or from a frame."""
         check_part(part)
         mode = staged_mode(on_existing)
         drops, changes = checked_drops(drop), changes_of(put, remove)
-        caller = asking.caller
+        caller = call.caller
 
         def stage(content: Content) -> StageResult:
             if content.empty:
@@ -122,7 +108,9 @@ class Operations:
                     "remove.",
                     part=part,
                 )
-            return self._alone(asking, lambda: self._stager.stage(operation, part, content, asking))
+            return self.context.alone(
+                call, lambda: self._stager.stage(operation, part, content, call)
+            )
 
         if not isinstance(publish, DataFrame):
             if not isinstance(publish, Iterable):
@@ -139,40 +127,42 @@ class Operations:
                 self._committer.environment,
             )
             return stage(Content(segments, drops, changes, mode))
-        with self._frames.described(publish, asking.deadline, progress, "stage") as batch:
+        with self._frames.described(publish, call.deadline, call.progress, "stage") as batch:
             segments = (
                 None if batch is None else framed_segments(batch, self._frames, drops, caller.actor)
             )
             return stage(Content(segments, drops, changes, mode))
 
-    def seal(self, operation: str, parts: int | None, asking: Request) -> OperationStatus:
+    def seal(self, operation: str, parts: int | None, call: Call) -> OperationStatus:
         """Fixes the number of parts."""
         if parts is not None:
             check_parts(parts)
-        self._alone(asking, lambda: self.decider.seal(operation, parts, asking))
+        self.context.alone(call, lambda: self.decider.seal(operation, parts, call))
         return self.status(operation)
 
-    def renew(self, operation: str, lease: timedelta | None, asking: Request) -> OperationStatus:
+    def renew(self, operation: str, lease: timedelta | None, call: Call) -> OperationStatus:
         """Begins the lease anew."""
         if lease is not None:
             check_lease(lease)
-        self._alone(asking, lambda: self.decider.renew(operation, lease, asking))
+        self.context.alone(call, lambda: self.decider.renew(operation, lease, call))
         return self.status(operation)
 
-    def publish(self, operation: str, epoch: int | None, wait: bool, asking: Request) -> Decision:
+    def publish(self, operation: str, epoch: int | None, wait: bool, call: Call) -> Decision:
         """Publishes now or at an epoch."""
         if epoch is None:
-            decision = self._alone(asking, lambda: self._applier.publish(operation, asking))
+            decision = self.context.alone(call, lambda: self._applier.publish(operation, call))
         else:
             at = check_epoch(epoch)
-            decision = self._alone(asking, lambda: self._applier.make_ready(operation, at, asking))
+            decision = self.context.alone(
+                call, lambda: self._applier.make_ready(operation, at, call)
+            )
         if wait:
             self._caches.follow(decision.version, decision)
         return decision
 
-    def abort(self, operation: str, asking: Request) -> Decision:
+    def abort(self, operation: str, call: Call) -> Decision:
         """Aborts an open operation."""
-        return self._alone(asking, lambda: self.decider.abort(operation, asking))
+        return self.context.alone(call, lambda: self.decider.abort(operation, call))
 
     # --- epochs -----------------------------------------------------------------------------------
 
@@ -180,16 +170,16 @@ class Operations:
     def stable_epoch(self) -> int:
         return stable_epoch(self._store, self._store.head().version).stable
 
-    def advance(self, epoch: int, wait: bool, asking: Request) -> Advance:
+    def advance(self, epoch: int, wait: bool, call: Call) -> Advance:
         """Raises the stable epoch."""
         to = check_epoch(epoch)
-        done = self._alone(asking, lambda: self._applier.advance(to, asking))
+        done = self.context.alone(call, lambda: self._applier.advance(to, call))
         if wait:
             self._caches.follow(done.version, done)
         return done
 
     def publish_pending(
-        self, key: str, epoch: int | None, wait: bool, asking: Request
+        self, key: str, epoch: int | None, wait: bool, call: Call
     ) -> tuple[Decision, ...]:
         """Publishes every open operation that has changes of a key."""
         if not isinstance(key, str):
@@ -202,7 +192,7 @@ class Operations:
                 f"No open operation has changes of {key}; `strata operations list` shows all.",
                 key=key,
             )
-        decisions = tuple(self.publish(each, epoch, False, asking) for each in pending)
+        decisions = tuple(self.publish(each, epoch, False, call) for each in pending)
         if wait:
             self._caches.follow(max(each.version for each in decisions), decisions)
         return decisions

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from catalog.commit.changes import staging_clash
 from catalog.commit.claims import OperationView, view_operation
-from catalog.commit.committer import Committer, Request, Settled
+from catalog.commit.committer import Committer, Settled
 from catalog.commit.operation_rows import (
     ABSENT,
     AFTER,
@@ -19,6 +19,7 @@ from catalog.commit.operation_rows import (
 )
 from catalog.commit.rows import segment_bucket
 from catalog.commit.rowset import RowSet
+from catalog.context import Call
 from catalog.contracts.checking import Offence, refused_only, violation, warned
 from catalog.delta.layout import bucket_of
 from catalog.delta.statements import DATASOURCE, Statement
@@ -78,11 +79,11 @@ class Stager:
         self._store = committer.store
         self._buckets = committer.buckets
 
-    def stage(self, operation: str, part: int, content: Content, request: Request) -> StageResult:
+    def stage(self, operation: str, part: int, content: Content, call: Call) -> StageResult:
         """Stages a part of an operation, in one commit."""
         work = _Work(self, operation, part, content)
         try:
-            done = self._committer.commit(POINT, request, work.plan, work.figures)
+            done = self._committer.commit(POINT, call, work.plan, work.figures)
         except Settled as settled:
             result: StageResult = settled.answer
             return result

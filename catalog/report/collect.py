@@ -106,7 +106,7 @@ def _changes(catalog: Catalog, first: int, last: int) -> tuple[int, Rows]:
     """What each version changed after one from which the change feed can be read, and that one."""
     while first < last:
         try:
-            return first, catalog.growth(first, last).orderBy("version").toArrow().to_pylist()
+            return first, catalog.audit.growth(first, last).orderBy("version").toArrow().to_pylist()
         except (VersionNotFound, PySparkException):
             # Older files are gone. Half as far back is looked at next, so this ends soon.
             first += (last - first + 1) // 2
@@ -172,16 +172,16 @@ def _schemas(
 def _waiting(catalog: Catalog, version: int, lines: int) -> tuple[WaitingLine, ...]:
     """Those in quarantine first: somebody has to look after them."""
     names = list(WaitingLine.__dataclass_fields__)
-    frame = catalog.segments_without_schema(as_of=version).select(*names)
+    frame = catalog.inspect.segments_without_schema(as_of=version).select(*names)
     ordered = frame.orderBy(F.desc("quarantined"), "segment_id")
     return tuple(WaitingLine(**row) for row in _rows(ordered, lines))
 
 
 def _unused(catalog: Catalog, version: int, lines: int) -> tuple[UnusedLine, ...]:
-    orphans = catalog.orphan_schemas(as_of=version).selectExpr(
+    orphans = catalog.inspect.orphan_schemas(as_of=version).selectExpr(
         "fingerprint", "ddl", "'orphan' AS state", "published_at AS since"
     )
-    retired = catalog.retired_schemas(as_of=version).selectExpr(
+    retired = catalog.inspect.retired_schemas(as_of=version).selectExpr(
         "fingerprint", "ddl", "'retired' AS state", "retired_at AS since"
     )
     frame = orphans.union(retired).orderBy("since", "fingerprint")
@@ -201,14 +201,14 @@ def _commits(catalog: Catalog, since: int, changes: Rows, lines: int) -> tuple[C
             actors=_distinct(row["actors"]),
             reasons=_distinct(row["reasons"]),
         )
-        for row in _rows(catalog.history(lines), lines)
+        for row in _rows(catalog.audit.history(lines), lines)
         if row["version"] > since
     )
 
 
 def _runs(catalog: Catalog, lines: int) -> tuple[RunLine, ...]:
     names = list(RunLine.__dataclass_fields__)
-    frame = catalog.runs().orderBy(F.desc("started_at")).select(*names)
+    frame = catalog.audit.runs().orderBy(F.desc("started_at")).select(*names)
     return tuple(RunLine(**row) for row in _rows(frame, lines))
 
 

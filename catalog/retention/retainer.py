@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from catalog.commit.claims import claimed, claims_on
-from catalog.context import Errand
+from catalog.context import Call, Context
 from catalog.delta.failures import Failure, classify, first_line
 from catalog.errors import CatalogError, ClaimConflict, UnknownObject
 from catalog.model import DropResult, from_micros, micros
@@ -68,15 +68,19 @@ class Retainer:
     copy listed, before that. Trouble with one datasource does not stop the others.
     """
 
-    def __init__(self, errand: Errand, buckets: int, drop: Drop, archivers: Archivers) -> None:
+    def __init__(
+        self, context: Context, call: Call, buckets: int, drop: Drop, archivers: Archivers
+    ) -> None:
         """Args:
-        errand: what it has at hand.
+        context: the open catalog.
+        call: the call that this is for.
         buckets: how many buckets the segments are in.
         drop: drops segments that are still of the commits that are given for them.
         archivers: makes what archives segments.
         """
-        self._errand = errand
-        self._store = errand.writer.store
+        self._context = context
+        self._call = call
+        self._store = context.store
         self._buckets = buckets
         self._drop = drop
         self._archivers = archivers
@@ -88,7 +92,7 @@ class Retainer:
         began = time.monotonic()
         # Rules and segments of one version; what changes meanwhile is left to the next run.
         self._version = self._store.head().version
-        now = micros(self._errand.environment.clock())
+        now = micros(self._context.environment.clock())
         objects = self._objects()
         assignment = assigned(objects, only)
         if only is not None:
@@ -100,7 +104,7 @@ class Retainer:
         ]
         left = limit
         for number, (name, rule) in enumerate(assignment.rules.items()):
-            self._errand.progress(Step("retain segments", number, len(assignment.rules)))
+            self._call.progress(Step("retain segments", number, len(assignment.rules)))
             there = overviews.get(name)
             if there is None or not may_go(rule, there.count, there.oldest, now):
                 continue
@@ -195,8 +199,8 @@ class Retainer:
             if archiver is not None:
                 going = self._archive(archiver, self._unclaimed(page, tally), tally)
             self._remove(dict(seen(going)), tally)
-            self._errand.environment.at("retain.dropped")
-            self._errand.progress(Step(f"retain segments of {name}", tally.tried, total))
+            self._context.environment.at("retain.dropped")
+            self._call.progress(Step(f"retain segments of {name}", tally.tried, total))
 
     def _unclaimed(self, page: Sequence[Candidate], tally: _Tally) -> list[Candidate]:
         """Those that no operation claims: copying the others would be in vain."""
@@ -214,13 +218,13 @@ class Retainer:
         """Those whose data is in the archive now, and listed there."""
         copied, problems = archiver.copy(page)
         tally.fail(problems)
-        self._errand.environment.at("retain.copied")
+        self._context.environment.at("retain.copied")
         done = [each for each in page if each.id in copied]
         if done:
-            now = self._errand.environment.clock()
-            archiver.add_to_manifest(done, copied, self._version, self._errand.caller, now)
+            now = self._context.environment.clock()
+            archiver.add_to_manifest(done, copied, self._version, self._call.caller, now)
         tally.archived += len(done)
-        self._errand.environment.at("retain.archived")
+        self._context.environment.at("retain.archived")
         return done
 
     def _remove(self, going: dict[str, str], tally: _Tally) -> None:

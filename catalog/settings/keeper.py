@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from catalog.commit.changes import Change
-from catalog.commit.committer import Committed, Committer, Request, Settled
+from catalog.commit.committer import Committed, Committer, Settled
 from catalog.commit.rowset import RowSet
+from catalog.context import Call
 from catalog.delta.statements import Statement
 from catalog.delta.store import Store
 from catalog.model import Kind, from_micros
@@ -84,7 +85,7 @@ class SettingKeeper:
         self._committer = committer
         self._store = committer.store
 
-    def change(self, decide: Decide, verb: str, request: Request) -> SettingResult:
+    def change(self, decide: Decide, verb: str, call: Call) -> SettingResult:
         """Commits what `decide` makes of the stored settings; nothing if they are so already."""
         planned: list[tuple[str, ...]] = []
 
@@ -104,7 +105,7 @@ class SettingKeeper:
             return rows.statement(verb, self._store)
 
         try:
-            done = self._committer.commit(verb, request, plan)
+            done = self._committer.commit(verb, call, plan)
         except Settled as settled:
             done = settled.answer
         changed = planned[0] if done.commit_id else ()

@@ -41,7 +41,7 @@ def _cleanup(work: TaskWork) -> Mapping[str, Any]:
 
 
 def _recover(work: TaskWork) -> Mapping[str, Any]:
-    report = work.catalog.recover(
+    report = work.catalog.operations.recover(
         **_span(work.arguments, "keep"), **work.how, progress=work.progress
     )
     return {
@@ -206,7 +206,7 @@ def _choose(work: TaskWork) -> Mapping[str, Any]:
 
 def _copy(work: TaskWork) -> Mapping[str, Any]:
     at = work.arguments.get("time")
-    report = work.catalog.backup(
+    report = work.catalog.backups.create(
         work.arguments["path"],
         version=work.results["choose"]["version"] if at is None else datetime.fromisoformat(at),
         actor=work.actor,
@@ -221,13 +221,13 @@ def _copy(work: TaskWork) -> Mapping[str, Any]:
 
 def _choose_to_move(work: TaskWork) -> Mapping[str, Any]:
     """The version, if there is room for it where it is to go: known before all is copied."""
-    check_vacant(work.catalog._store.session, work.arguments["target"])
+    check_vacant(work.catalog._context.store.session, work.arguments["target"])
     return _choose(work)
 
 
 def _restore(work: TaskWork) -> Mapping[str, Any]:
     report = type(work.catalog).restore(
-        work.catalog._spark,
+        work.catalog._context.spark,
         work.arguments["path"],
         work.arguments["target"],
         segment_buckets=work.arguments["segment_buckets"],
@@ -242,7 +242,7 @@ def _restore(work: TaskWork) -> Mapping[str, Any]:
 def _verify(work: TaskWork) -> Mapping[str, Any]:
     """Whether the new catalog keeps the promises, and whether it has all that this one has."""
     with type(work.catalog).open(
-        work.catalog._spark, work.arguments["target"], read_only=True
+        work.catalog._context.spark, work.arguments["target"], read_only=True
     ) as moved:
         violations = moved.verify(progress=work.progress).violations
     return {
@@ -255,7 +255,7 @@ def _verify(work: TaskWork) -> Mapping[str, Any]:
 
 
 def _retain(work: TaskWork) -> Mapping[str, Any]:
-    report = work.catalog.retain(
+    report = work.catalog.retention.apply(
         **_given(work.arguments, "datasources", "limit"), **work.how, progress=work.progress
     )
     return {

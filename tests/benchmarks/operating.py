@@ -50,7 +50,7 @@ def operation(ground: Ground) -> list[Figure]:
         ground.scale.few_rounds,
         ground.scale.warm(),
     )
-    counted = {"counters": asdict(catalog.operation_metrics())}
+    counted = {"counters": asdict(catalog.operations.metrics())}
     size = f"{PARTS} parts × {each:,} segments"
     figures = [
         slower(f"operation of {size}", times["whole"], times["plain"], None, f"{PARTS} publishes"),

@@ -49,21 +49,21 @@ def take(catalog: Catalog, id: str, step: str) -> None:
     if verb == "open":
         catalog.operation("reindex", parts=number, lease=LEASE, id=id)
     elif verb == "advance":
-        catalog.advance(int(text))
+        catalog.operations.advance(int(text))
     elif verb == "recover":
-        catalog.recover()
+        catalog.operations.recover()
     elif verb == "forget":
-        catalog.recover(keep=timedelta(0))
+        catalog.operations.recover(keep=timedelta(0))
     elif verb == "abort":
-        catalog.operation(id=id).abort()
+        catalog.operations.get(id).abort()
     elif verb == "seal":
-        catalog.operation(id=id).seal(number)
+        catalog.operations.get(id).seal(number)
     elif verb == "renew":
-        catalog.operation(id=id).renew()
+        catalog.operations.get(id).renew()
     elif verb in ("publish", "at"):
-        catalog.operation(id=id).publish(epoch=number)
+        catalog.operations.get(id).publish(epoch=number)
     else:
-        stage(catalog.operation(id=id), int(step))
+        stage(catalog.operations.get(id), int(step))
 
 
 def main(location: str, id: str, *steps: str) -> None:

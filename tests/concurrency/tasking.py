@@ -74,7 +74,7 @@ def main(location: str, file: str, point: str, times: str) -> None:
     spark.sparkContext.setLogLevel("OFF")
     catalog = Catalog.open(spark, location, environment=Environment(at=at))
     print(json.dumps({"ready": True}), flush=True)
-    catalog.run_task(kind(Log(Path(file))), lease=LEASE)
+    catalog.tasks.run(kind(Log(Path(file))), lease=LEASE)
     spark.stop()
 
 

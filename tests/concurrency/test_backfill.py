@@ -22,7 +22,7 @@ Start = Callable[..., Process]
 
 
 def ddls(catalog: Catalog) -> dict[str, str | None]:
-    rows = catalog.segment_schemas().select("segment_id", "ddl").collect()
+    rows = catalog.inspect.segment_schemas().select("segment_id", "ddl").collect()
     return {row["segment_id"]: row["ddl"] for row in rows}
 
 
@@ -128,7 +128,7 @@ def killed_backfills(
     report = catalog.backfill(batch=batch)
     assert (report.left, report.quarantined) == (0, ())
 
-    rows = catalog.segment_schemas().select("segment_id", "ddl", "num_rows").collect()
+    rows = catalog.inspect.segment_schemas().select("segment_id", "ddl", "num_rows").collect()
     assert {row["segment_id"]: (row["ddl"], row["num_rows"]) for row in rows} == expected
     assert catalog.schemas().count() == 5
     assert catalog.segments().where("revision <> 2").count() == 0  # each stored once

@@ -64,7 +64,7 @@ def test_a_publish_meets_the_contract_that_is_set_under_it(
         segments = given(f"{datasource}/1")
         publish = Side(lambda to=publisher, what=segments: to.publish(what))  # type: ignore[misc]
         gate.await_reached()
-        setter.set_contract(datasource, STRICT)
+        setter.contracts.set(datasource, STRICT)
         gate.open()
         with pytest.raises(ContractViolation, match="b is not in the contract"):
             _ = publish.result
@@ -91,7 +91,7 @@ def test_a_publish_meets_the_contract_that_is_set_after_its_conflict(
     setter.publish([segment("orders/2", STRANGE)])
     first.open()
     second.await_reached()
-    assert [each.segments for each in setter.set_contract("orders", STRICT).offences] == [1]
+    assert [each.segments for each in setter.contracts.set("orders", STRICT).offences] == [1]
     second.open()
     with pytest.raises(ContractViolation):
         _ = publish.result
@@ -102,7 +102,7 @@ def test_a_publish_meets_the_contract_that_is_set_after_its_conflict(
 def test_a_publish_that_commits_under_a_contract_came_before_it(free: Open, gate: Gate) -> None:
     publisher = free()
     setter = free(gate.inside("contract"))
-    setting = Side(lambda: setter.set_contract("orders", STRICT))
+    setting = Side(lambda: setter.contracts.set("orders", STRICT))
     gate.await_reached()
     published = publisher.publish([segment("orders/1", STRANGE)])
     gate.open()
@@ -125,7 +125,7 @@ def test_a_stage_and_a_contract_never_pass_each_other(free: Open, tmp_path: Path
         one = [segment(f"{datasource}/1", STRANGE)]
         stage = Side(lambda to=operation, what=one: to.stage(0, publish=what))  # type: ignore[misc]
         gate.await_reached()
-        setter.set_contract(datasource, STRICT)
+        setter.contracts.set(datasource, STRICT)
         gate.open()
         with pytest.raises(ContractViolation):
             _ = stage.result
@@ -133,7 +133,7 @@ def test_a_stage_and_a_contract_never_pass_each_other(free: Open, tmp_path: Path
     # The other way round: the stage commits, and whoever sets the contract is refused.
     gate = Gate(tmp_path)
     late = free(gate.inside("contract"))
-    setting = Side(lambda: late.set_contract("later", STRICT))
+    setting = Side(lambda: late.contracts.set("later", STRICT))
     gate.await_reached()
     operation = setter.operation("load", parts=1)
     operation.stage(0, publish=[segment("later/1", STRANGE)])
@@ -141,7 +141,7 @@ def test_a_stage_and_a_contract_never_pass_each_other(free: Open, tmp_path: Path
     with pytest.raises(ClaimConflict):
         _ = setting.result
     operation.publish()
-    assert setter.contract("later") is None
+    assert setter.contracts.get("later") is None
     assert ids(setter, "later") == {"later/1"}
     assert_promises(setter)
 
@@ -160,7 +160,7 @@ def test_a_backfill_meets_the_contract_that_is_set_under_it(
     other = free(gate.inside("backfill"))
     backfill = Side(other.backfill)
     gate.await_reached()
-    setter.set_contract("orders", STRICT)
+    setter.contracts.set("orders", STRICT)
     gate.open()
     report = backfill.result
     assert (report.completed, [each.segment_id for each in report.quarantined]) == (
@@ -201,9 +201,9 @@ def test_a_contract_that_comes_and_goes_is_kept_by_everything_that_commits(free:
         while len(flips) < 9:
             try:
                 done = (
-                    setter.remove_contract("orders")
+                    setter.contracts.remove("orders")
                     if flips[-1][1]
-                    else setter.set_contract("orders", STRICT)
+                    else setter.contracts.set("orders", STRICT)
                 )
             except ClaimConflict:
                 continue
@@ -229,7 +229,7 @@ def test_a_contract_whose_answer_is_lost_is_settled(free: Open) -> None:
             raise ConnectionError("the answer is lost")
 
     catalog = free(Environment(at=lose, pause=lambda attempt: 0.0))
-    done = catalog.set_contract("orders", STRICT)
+    done = catalog.contracts.set("orders", STRICT)
     assert (lost, done.changed, done.before) == (["contract.answered"], True, None)
-    assert catalog.contract("orders", as_of=done.version) == STRICT
+    assert catalog.contracts.get("orders", as_of=done.version) == STRICT
     assert_promises(catalog)

@@ -27,8 +27,8 @@ def test_writers_meet_the_limits_that_come_under_them(
     free: Open, tmp_path: Path, chosen: str
 ) -> None:
     setter = free()
-    setter.declare(TYPES)
-    setter.put(Object("database/s"))
+    setter.objects.declare(TYPES)
+    setter.objects.put(Object("database/s"))
     setter.publish([segment("known/0")])
 
     # With a row of the datasource that the limit changes, and without one.
@@ -36,7 +36,7 @@ def test_writers_meet_the_limits_that_come_under_them(
     publisher = free(gate.inside("publish"))
     publish = Side(lambda: publisher.publish([segment(f"{chosen}/1", rows=9)]))
     gate.await_reached()
-    setter.put(table(5, chosen))
+    setter.objects.put(table(5, chosen))
     gate.open()
     with pytest.raises(ContractViolation, match=f"at most 5 are allowed by table/s/{chosen}"):
         _ = publish.result
@@ -48,13 +48,13 @@ def test_writers_meet_the_limits_that_come_under_them(
     operation = free(gate.inside("stage")).operation("load", parts=1)
     stage = Side(lambda: operation.stage(0, publish=[segment(f"{chosen}/3", rows=5)]))
     gate.await_reached()
-    setter.put(table(4, chosen))
+    setter.objects.put(table(4, chosen))
     gate.open()
     with pytest.raises(ContractViolation):
         _ = stage.result
     gate = Gate(tmp_path)
     slow = free(gate.inside("put"))
-    change = Side(lambda: slow.put(table(3, chosen)))
+    change = Side(lambda: slow.objects.put(table(3, chosen)))
     gate.await_reached()
     operation.stage(0, publish=[segment(f"{chosen}/3", rows=4)])
     gate.open()
@@ -65,11 +65,11 @@ def test_writers_meet_the_limits_that_come_under_them(
     # A contract and a limit that come at once are both there.
     gate = Gate(tmp_path)
     slow = free(gate.inside("put"))
-    change = Side(lambda: slow.put(table(3, chosen)))
+    change = Side(lambda: slow.objects.put(table(3, chosen)))
     gate.await_reached()
-    setter.set_contract(chosen, Contract(max_rows=7))
+    setter.contracts.set(chosen, Contract(max_rows=7))
     gate.open()
     assert change.result.revisions == {f"table/s/{chosen}": 3}
-    row = setter.contracts().where(f"datasource = '{chosen}'").collect()[0]
+    row = setter.inspect.contracts().where(f"datasource = '{chosen}'").collect()[0]
     assert (row["max_rows"], row["table_max_rows"]) == (7, 3)
     assert_promises(setter)

@@ -17,8 +17,8 @@ Open = Callable[..., Catalog]
 
 
 def platform(catalog: Catalog) -> Catalog:
-    catalog.declare(PLATFORM)
-    catalog.put(GROUND)
+    catalog.objects.declare(PLATFORM)
+    catalog.objects.put(GROUND)
     return catalog
 
 
@@ -51,7 +51,7 @@ def test_of_two_that_break_a_rule_together_the_second_is_refused(
                 Object(f"{link}/main", {"role": "cache"}),
                 Object(f"{link}/hot", {"role": "primary"}),
             ],
-            lambda: other.put(
+            lambda: other.objects.put(
                 [
                     Object(f"{link}/main", {"role": "cache"}),
                     Object(f"{link}/cold", {"role": "primary"}),
@@ -59,13 +59,13 @@ def test_of_two_that_break_a_rule_together_the_second_is_refused(
             ),
         ),
         # One name, in two spellings.
-        "names": ([Object("database/HR")], lambda: other.put(Object("database/hr"))),
+        "names": ([Object("database/HR")], lambda: other.objects.put(Object("database/hr"))),
         # A reference that is removed meanwhile.
-        "reference": ([replica("b", "one", "n3")], lambda: other.remove("node/n3")),
+        "reference": ([replica("b", "one", "n3")], lambda: other.objects.remove("node/n3")),
         # A requirement that comes meanwhile.
         "meets": (
             [replica("c", "one", "n1")],
-            lambda: other.ensure(Object("shard/main/c", {"requirements": ["eu"]})),
+            lambda: other.objects.ensure(Object("shard/main/c", {"requirements": ["eu"]})),
         ),
     }
     for rule in rules:
@@ -90,13 +90,13 @@ def test_of_two_on_one_name_the_second_goes_on_from_what_the_first_left(
 ) -> None:
     other = platform(free())
     late = free(stop(gate, where, "ensure"))
-    ensure = Side(lambda: late.ensure(node("n4", labels=["late"])))
+    ensure = Side(lambda: late.objects.ensure(node("n4", labels=["late"])))
     gate.await_reached()
-    other.put(node("n4", config={"user": "quick"}))
-    other.rename("node/n3", "n5")
+    other.objects.put(node("n4", config={"user": "quick"}))
+    other.objects.rename("node/n3", "n5")
     gate.open()
     assert ensure.result.revisions == {"node/n4": 2}
-    assert other.get("node/n4").body["labels"] == ["late"]
+    assert other.objects.get("node/n4").body["labels"] == ["late"]
     assert_promises(other)
 
 
@@ -114,23 +114,25 @@ def test_what_becomes_ready_and_what_would_break_it_see_each_other(
     operation.stage(0, put=taken)
     publish = Side(lambda: operation.publish(epoch=5))
     gate.await_reached()
-    owner.put(replica("b", "two", "n2"))
+    owner.objects.put(replica("b", "two", "n2"))
     gate.open()
     with pytest.raises(RuleViolation) as refusal:
         _ = publish.result
     assert refusal.value.values["rule"] == "at_most"
-    owner.remove("replica/main/b/two")
+    owner.objects.remove("replica/main/b/two")
 
     # What becomes ready is quicker: the plain change is refused, and names it.
     gate = Gate(tmp_path)
     late = free(gate.between("put.planned"))
-    put = Side(lambda: late.put(replica("b", "two", "n2")))
+    put = Side(lambda: late.objects.put(replica("b", "two", "n2")))
     gate.await_reached()
     assert operation.publish(epoch=5).state == "ready"
     gate.open()
     with pytest.raises(RuleViolation) as refusal:
         _ = put.result
     assert refusal.value.values["operation"] == operation.id
-    assert owner.advance(5).applied == (operation.id,)
-    assert [each.key for each in owner.list("replica", parent="shard/main/b")] == [taken[0].key]
+    assert owner.operations.advance(5).applied == (operation.id,)
+    assert [each.key for each in owner.objects.list("replica", parent="shard/main/b")] == [
+        taken[0].key
+    ]
     assert_promises(owner)

@@ -53,7 +53,7 @@ IN_CI = ("apply.answered",)
 
 def prepare(catalog: Catalog) -> None:
     catalog.publish([segment(each) for each in sorted(OLD)])
-    catalog.put(Object("table/orders"))
+    catalog.objects.put(Object("table/orders"))
 
 
 def visible(catalog: Catalog) -> set[str]:
@@ -63,21 +63,21 @@ def visible(catalog: Catalog) -> set[str]:
 def check_whole(catalog: Catalog, applied: bool) -> None:
     """Everything of the operation is there, or nothing of it."""
     assert visible(catalog) == (NEW if applied else OLD)
-    table = catalog.get("table/orders")
+    table = catalog.objects.get("table/orders")
     assert (table.revision, table.body) == ((2, {"part0": 0, "part1": 1}) if applied else (1, {}))
-    assert len(catalog.list("index")) == (2 if applied else 0)
+    assert len(catalog.objects.list("index")) == (2 if applied else 0)
 
 
 def go_on(catalog: Catalog) -> None:
     """What the next process does: the same again, under the same id if it can still be used."""
-    states = {row["operation_id"]: row["state"] for row in catalog.operations().collect()}
+    states = {row["operation_id"]: row["state"] for row in catalog.inspect.operations().collect()}
     state = states.get(ID)
     if state == "ready":
-        catalog.advance(5)
+        catalog.operations.advance(5)
     elif state == "open" or visible(catalog) == OLD:
         id = "another" if state == "aborted" else ID
         operation = (
-            catalog.operation(id=ID)
+            catalog.operations.get(ID)
             if state == "open"
             else catalog.operation("reindex", parts=2, id=id)
         )
@@ -117,10 +117,10 @@ def test_what_a_dead_owner_left_is_recovered_and_the_keys_are_free(
     list(process.lines())
     assert process.wait() == -9
     time.sleep(1.5)  # its lease is one second
-    report = catalog.recover()
+    report = catalog.operations.recover()
     assert [each.id for each in report.aborted] == [ID]
     assert report.swept == (ID,)
     check_whole(catalog, False)
     catalog.publish([segment("orders/new-0-0")])
-    catalog.put(Object("table/orders", {"free": True}))
+    catalog.objects.put(Object("table/orders", {"free": True}))
     assert_promises(catalog)

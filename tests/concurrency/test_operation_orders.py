@@ -22,7 +22,7 @@ Start = Callable[..., Process]
 def prepare(catalog: Catalog, *names: str) -> None:
     """Under each name a table with an index and a view of the index, and two segments."""
     catalog.publish([segment(f"{name}/old-{n}") for name in names for n in range(2)])
-    catalog.put(
+    catalog.objects.put(
         each
         for name in names
         for each in (
@@ -52,7 +52,7 @@ def outcome(catalog: Catalog, name: str) -> dict[str, Any]:
         return text.replace(name, "*")
 
     segments = catalog.segments().where(f"datasource = '{name}'").collect()
-    objects = [each for each in catalog.list() if f"/{name}" in each.key]
+    objects = [each for each in catalog.objects.list() if f"/{name}" in each.key]
     return {
         "segments": sorted(
             (plain(row["segment_id"]), row["fingerprint"], row["num_rows"], row["revision"])
@@ -129,7 +129,9 @@ def test_parts_staged_at_once_give_the_same(
     catalogs = [open_catalog() for _ in range(3)]
     threads = [
         threading.Thread(
-            target=lambda n=n: catalogs[n].operation(id=operation.id).stage(n, **bring(n, "crowd"))
+            target=lambda n=n: (
+                catalogs[n].operations.get(operation.id).stage(n, **bring(n, "crowd"))
+            )
         )
         for n in range(3)
     ]
@@ -153,12 +155,12 @@ def test_parts_from_processes_give_the_same(
     catalog: Catalog, location: str, start: Start, processes: list[list[str]]
 ) -> None:
     catalog.publish([segment(f"orders/old-{n}") for n in range(4)])
-    catalog.put(Object("table/orders"))
+    catalog.objects.put(Object("table/orders"))
     for steps in processes:
         process = start("operating", location, "the-operation", *steps)
         assert [line.get("done") for line in process.lines()] == [None, *steps]
         assert process.wait() == 0
-    table, indexes = catalog.get("table/orders"), catalog.list("index")
+    table, indexes = catalog.objects.get("table/orders"), catalog.objects.list("index")
     assert (table.revision, table.body) == (2, {"part0": 0, "part1": 1, "part2": 2})
     assert [(each.revision, dict(each.links)) for each in indexes] == [(1, {"table/orders": 2})] * 3
     found = catalog.segments().select("segment_id", "fingerprint", "revision").collect()

@@ -48,12 +48,12 @@ def test_an_advance_that_was_quicker_refuses_the_epoch(free: Open, gate: Gate) -
     operation = staged(owner, "1")
     publish = Side(lambda: operation.publish(epoch=5))
     gate.await_reached()
-    assert other.advance(5).applied == ()
+    assert other.operations.advance(5).applied == ()
     gate.open()
     with pytest.raises(EpochNotNewer):
         _ = publish.result
     assert operation.publish(epoch=6).state == "ready"
-    assert other.advance(6).applied == (operation.id,)
+    assert other.operations.advance(6).applied == (operation.id,)
     assert ids(other) == {"orders/1"}
     assert_promises(other)
 
@@ -66,7 +66,7 @@ def test_an_advance_leaves_nobody_behind_who_was_quicker(
     operation = staged(owner, "1")
     stop = gate.between("advance.planned") if where == "between" else gate.inside("advance")
     other = free(stop)
-    advance = Side(lambda: other.advance(5))
+    advance = Side(lambda: other.operations.advance(5))
     gate.await_reached()
     assert operation.publish(epoch=5).state == "ready"
     gate.open()
@@ -80,13 +80,13 @@ def test_of_two_advances_the_lower_that_comes_late_is_refused(free: Open, gate: 
     other = free()
     staged(other, "1").publish(epoch=4)
     late = free(gate.between("advance.planned"))
-    advance = Side(lambda: late.advance(5))
+    advance = Side(lambda: late.operations.advance(5))
     gate.await_reached()
-    assert len(other.advance(7).applied) == 1
+    assert len(other.operations.advance(7).applied) == 1
     gate.open()
     with pytest.raises(EpochRegression):
         _ = advance.result
-    assert other.stable_epoch == 7
+    assert other.operations.stable_epoch == 7
     assert_promises(other)
 
 
@@ -98,9 +98,9 @@ def test_of_two_advances_the_higher_that_comes_late_applies_the_rest(
     first.publish(epoch=4)
     second.publish(epoch=6)
     late = free(gate.inside("advance"))
-    advance = Side(lambda: late.advance(7))
+    advance = Side(lambda: late.operations.advance(7))
     gate.await_reached()
-    assert other.advance(5).applied == (first.id,)
+    assert other.operations.advance(5).applied == (first.id,)
     gate.open()
     assert advance.result.applied == (second.id,)
     assert advance.result.before == 5
@@ -116,7 +116,7 @@ def test_a_part_is_not_acknowledged_after_the_decision(free: Open, gate: Gate, w
     other = free()
     operation = staged(other, "1", parts=None)
     stop = gate.between("stage.planned") if where == "between" else gate.inside("stage")
-    late = free(stop).operation(id=operation.id)
+    late = free(stop).operations.get(operation.id)
     stage = Side(lambda: late.stage(1, publish=[segment("orders/2")]))
     gate.await_reached()
     operation.seal(1)
@@ -132,7 +132,7 @@ def test_a_part_is_not_acknowledged_after_the_decision(free: Open, gate: Gate, w
 def test_one_part_from_two_processes_is_staged_once(free: Open, gate: Gate) -> None:
     other = free()
     operation = other.operation("work", parts=1)
-    late = free(gate.inside("stage")).operation(id=operation.id)
+    late = free(gate.inside("stage")).operations.get(operation.id)
     same = [segment("orders/1")]
     stage = Side(lambda: late.stage(0, publish=same))
     gate.await_reached()
@@ -178,7 +178,7 @@ def test_a_recovery_and_the_owner_see_one_outcome(free: Open, gate: Gate, where:
     publish = Side(operation.publish)
     gate.await_reached()
     later = free(Environment(clock=lambda: far))
-    assert [each.id for each in later.recover().aborted] == [operation.id]
+    assert [each.id for each in later.operations.recover().aborted] == [operation.id]
     gate.open()
     with pytest.raises(OperationDecided) as refusal:
         _ = publish.result
@@ -192,7 +192,7 @@ def test_a_recovery_that_comes_late_leaves_alone_what_was_renewed(free: Open, ga
     far = datetime.now(UTC) + timedelta(days=1)
     operation = staged(free(), "1")
     late = free(replace(gate.between("abort.planned"), clock=lambda: far))
-    recovery = Side(late.recover)
+    recovery = Side(late.operations.recover)
     gate.await_reached()
     operation.renew(timedelta(days=2))
     gate.open()
@@ -207,7 +207,7 @@ def test_a_recovery_that_comes_late_says_that_the_owner_was_quicker(free: Open, 
     owner = free()
     operation = staged(owner, "1")
     late = free(replace(gate.between("abort.planned"), clock=lambda: far))
-    recovery = Side(late.recover)
+    recovery = Side(late.operations.recover)
     gate.await_reached()
     operation.publish()
     gate.open()
@@ -224,11 +224,11 @@ def test_a_recovery_that_comes_late_leaves_alone_who_has_the_id_by_then(
 ) -> None:
     other = free()
     other.operation("first", parts=1, id="again").stage(0, publish=[segment("orders/1")])
-    other.operation(id="again").abort()
+    other.operations.get("again").abort()
     late = free(gate.between(f"{stop}.begins"))
-    recovery = Side(lambda: late.recover(keep=timedelta(0)))
+    recovery = Side(lambda: late.operations.recover(keep=timedelta(0)))
     gate.await_reached()
-    assert other.recover(keep=timedelta(0)).forgotten == ("again",)
+    assert other.operations.recover(keep=timedelta(0)).forgotten == ("again",)
     operation = other.operation("second", parts=1, id="again")
     operation.stage(0, publish=[segment("orders/2")])
     gate.open()
@@ -275,14 +275,16 @@ def test_a_publish_meets_a_claim_on_its_datasource_that_was_quicker(free: Open, 
 def test_the_first_object_of_all_meets_a_claim_that_was_quicker(free: Open, gate: Gate) -> None:
     other = free()
     late = free(gate.between("put.planned"))
-    put = Side(lambda: late.put(Object("table/orders", datasource="orders")))
+    put = Side(lambda: late.objects.put(Object("table/orders", datasource="orders")))
     gate.await_reached()
     operation = staged(other, "1")
     gate.open()
     with pytest.raises(ClaimConflict):
         _ = put.result
     operation.publish()
-    assert late.put(Object("table/orders", datasource="orders")).revisions == {"table/orders": 1}
+    assert late.objects.put(Object("table/orders", datasource="orders")).revisions == {
+        "table/orders": 1
+    }
     assert_promises(other)
 
 
@@ -305,17 +307,17 @@ def test_a_claim_is_not_made_over_a_row_that_is_gone(free: Open, gate: Gate) -> 
 
 def test_a_link_made_meanwhile_is_not_missed(free: Open, gate: Gate) -> None:
     other = free()
-    other.put(Object("table/orders"))
+    other.objects.put(Object("table/orders"))
     late = free(gate.between("stage.planned"))
     operation = late.operation("work", parts=1)
     stage = Side(lambda: operation.stage(0, put=[Object("table/orders", {"a": 1})]))
     gate.await_reached()
-    other.put(Object("index/orders", links=["table/orders"]))
+    other.objects.put(Object("index/orders", links=["table/orders"]))
     gate.open()
     _ = stage.result
     with pytest.raises(ClaimConflict):
-        other.put(Object("index/orders", {"b": 2}, links=["table/orders"]))
+        other.objects.put(Object("index/orders", {"b": 2}, links=["table/orders"]))
     operation.publish()
-    index = other.get("index/orders")
+    index = other.objects.get("index/orders")
     assert (index.revision, dict(index.links)) == (2, {"table/orders": 2})
     assert_promises(other)

@@ -61,7 +61,7 @@ class Life:
         self.revisions = dict.fromkeys([*TABLES, INDEX], 1)
         self.taken: dict[str, int] = {}
         self.most_at_once = 0
-        catalog.put([*(Object(key) for key in TABLES), Object(INDEX, links=TABLES)])
+        catalog.objects.put([*(Object(key) for key in TABLES), Object(INDEX, links=TABLES)])
 
     def step(self) -> None:
         steps = self._likely()
@@ -155,7 +155,7 @@ class Life:
         waited_for = [each.epoch for each in self._in("ready")]
         epoch = self._chance.choice(waited_for or [self._stable + 1])
         epoch = max(1, epoch + self._chance.choice([-3, 0, 0, 0, 1]))
-        applied = self._catalog.advance(epoch).applied
+        applied = self._catalog.operations.advance(epoch).applied
         self._stable = epoch
         due = [each for each in self._in("ready") if each.epoch <= epoch]
         due.sort(key=lambda each: (each.epoch, each.order))
@@ -180,7 +180,7 @@ class Life:
 
     def _recover(self) -> None:
         # Its clock is a day ahead: everything that is open has been left.
-        self._recoverer.recover()
+        self._recoverer.operations.recover()
         for account in self._accounts:
             if account.state == "open":
                 account.state = "aborted"
@@ -192,8 +192,8 @@ class Life:
         found = {key: cache.schema_of(key).ddl for key in KEYS if key in self.segments}
         assert found == self.segments
         assert catalog.segments().count() == len(self.segments)
-        assert {each.key: each.revision for each in catalog.list()} == self.revisions
-        assert catalog.stable_epoch == self._stable
+        assert {each.key: each.revision for each in catalog.objects.list()} == self.revisions
+        assert catalog.operations.stable_epoch == self._stable
 
 
 @pytest.mark.parametrize(

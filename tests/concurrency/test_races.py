@@ -104,7 +104,7 @@ def test_a_cleaner_plans_again_when_another_has_retired_what_it_had_planned(
     names = [name for _, name in by_bucket]
     assert [c.fingerprint for c in first.result.retired] == names[:1]
     assert sorted(c.fingerprint for c in second.retired) == sorted(names[1:])
-    assert (quick.schemas().count(), quick.retired_schemas().count()) == (0, 3)
+    assert (quick.schemas().count(), quick.inspect.retired_schemas().count()) == (0, 3)
     assert_promises(quick)
 
 
@@ -152,7 +152,7 @@ def test_two_cleaners_retire_a_schema_once(free: Open, gate: Gate) -> None:
     report = cleanup.result
     assert report.retired == ()
     assert report.retries >= 1
-    assert schema in {row["fingerprint"] for row in quick.retired_schemas().collect()}
+    assert schema in {row["fingerprint"] for row in quick.inspect.retired_schemas().collect()}
     assert_promises(quick)
 
 
@@ -194,7 +194,7 @@ def test_a_publish_goes_on_after_optimize_under_it(free: Open, gate: Gate, locat
     publisher = free(gate.inside("publish"))
     publish = Side(lambda: publisher.publish([segment("orders/9")]))
     gate.await_reached()
-    metrics = keeper._store.session.sql(f"OPTIMIZE delta.`{location}/entries`").collect()[0]
+    metrics = keeper._context.store.session.sql(f"OPTIMIZE delta.`{location}/entries`").collect()[0]
     assert metrics["metrics"]["numFilesRemoved"] >= 3
     gate.open()
     assert (publish.result.inserted, publish.result.retries >= 1) == (1, True)

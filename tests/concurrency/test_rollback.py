@@ -25,10 +25,12 @@ def ids(catalog: Catalog) -> set[str]:
 def ground(catalog: Catalog) -> int:
     """A version to go back to, and changes of segments, schemas and objects since."""
     catalog.publish([segment("orders/1", "a INT"), segment("orders/2", "b INT")])
-    then = catalog.put([Object("db/x", {"n": 1}), Object("table/y", {}, links=["db/x"])]).version
+    then = catalog.objects.put(
+        [Object("db/x", {"n": 1}), Object("table/y", {}, links=["db/x"])]
+    ).version
     catalog.drop(["orders/2"])
     catalog.publish([segment("orders/3", "c INT")])
-    catalog.put(Object("db/x", {"n": 2}))
+    catalog.objects.put(Object("db/x", {"n": 2}))
     return then
 
 
@@ -40,18 +42,18 @@ def test_what_others_write_meanwhile_is_seen_or_stays(free: Open, gate: Gate, wh
     other = free()
     then = ground(other)
     stop = gate.between("rollback.planned") if where == "between" else gate.inside("rollback")
-    rollback = Side(lambda: free(stop).rollback(then))
+    rollback = Side(lambda: free(stop).backups.rollback(then))
     gate.await_reached()
     # One that it would delete, one that it would insert, an object; and what it does not touch.
     other.drop(["orders/3"])
     other.publish([segment("orders/2", "b INT")])
-    other.put([Object("table/y", {"since": True}, links=["db/x"]), Object("node/new", {})])
+    other.objects.put([Object("table/y", {"since": True}, links=["db/x"]), Object("node/new", {})])
     other.publish([segment("visits/1", "v INT")])
     gate.open()
     report = rollback.result
     assert report.retries > 0 or where == "between"
     assert ids(other) == {"orders/1", "orders/2"} | ({"visits/1"} if report.beside else set())
-    assert [(o.key, o.body) for o in other.list()] == [("db/x", {"n": 1}), ("table/y", {})]
+    assert [(o.key, o.body) for o in other.objects.list()] == [("db/x", {"n": 1}), ("table/y", {})]
     assert_promises(other)
 
 
@@ -59,17 +61,17 @@ def test_what_others_write_meanwhile_is_seen_or_stays(free: Open, gate: Gate, wh
 def test_what_comes_meanwhile_under_what_it_refers_to_is_seen(free: Open, gate: Gate) -> None:
     other = free()
     then = ground(other)
-    rollback = Side(lambda: free(gate.between("rollback.planned")).rollback(then))
+    rollback = Side(lambda: free(gate.between("rollback.planned")).backups.rollback(then))
     gate.await_reached()
     # `b INT` of the segment that comes back is live when it is planned, and unused.
     assert other.cleanup(grace=timedelta(0)).retired
     # Nobody has checked by this what comes back; no other row that the rollback reads changes.
-    contract = other.set_contract("orders", Contract(schema="c INT", enforcement="strict"))
+    contract = other.contracts.set("orders", Contract(schema="c INT", enforcement="strict"))
     gate.open()
     report = rollback.result
     # Planned again, so that it takes the contract back as well.
     assert (report.planned_at, report.beside) == (contract.version, 0)
-    assert other.contract("orders") is None
+    assert other.contracts.get("orders") is None
     assert ids(other) == {"orders/1", "orders/2"}
     assert other.cache().schema_of("orders/2").ddl == "b INT"
     assert_promises(other)
@@ -79,7 +81,7 @@ def test_what_comes_meanwhile_under_what_it_refers_to_is_seen(free: Open, gate: 
 def test_a_claim_that_comes_meanwhile_refuses_it(free: Open, gate: Gate) -> None:
     other = free()
     then = ground(other)
-    rollback = Side(lambda: free(gate.between("rollback.planned")).rollback(then))
+    rollback = Side(lambda: free(gate.between("rollback.planned")).backups.rollback(then))
     gate.await_reached()
     operation = other.operation("work", parts=1)
     operation.stage(0, drop=["orders/3"])
@@ -107,7 +109,7 @@ def test_a_rollback_settles_conflicts_and_a_lost_answer(free: Open) -> None:
     catalog = free(replace(Environment(), at=at, pause=lambda attempt: 0.0))
     then = ground(catalog)
     head = catalog.version
-    report = catalog.rollback(then)
+    report = catalog.backups.rollback(then)
     assert (report.version, report.retries, len(met)) == (head + 1, 2, 3)
     assert {each.kind: each.rows for each in report.changes} == {"segment": 2, "object": 2}
     assert ids(catalog) == {"orders/1", "orders/2"}

@@ -89,12 +89,12 @@ def test_a_task_whose_process_dies_is_taken_over_and_each_step_is_done_once(
     process = start("tasking", location, file, point, times)
     assert list(process.lines()) == [{"ready": True}]
     assert process.wait() == -9
-    left = catalog.tasks().collect()
+    left = catalog.tasks.list().collect()
     assert len(left) == (completed is not None)
     if left:
-        assert tuple(catalog.task(left[0]["task_id"]).results) == completed
+        assert tuple(catalog.tasks.get(left[0]["task_id"]).results) == completed
     began = log.steps("began")
-    task = catalog.run_task(kind(log))
+    task = catalog.tasks.run(kind(log))
     if left and completed != STEPS:  # one that was done is over, and a new one is run
         assert (task.id, task.attempt) == (left[0]["task_id"], 2)
         assert log.steps("began")[len(began) :] == list(STEPS[len(completed or ()) :])
@@ -126,7 +126,7 @@ def test_of_two_that_claim_at_once_one_gets_the_task(
     first = free(Environment(clock=ahead.clock, source=held.source))
     second = free(ahead)
     with pytest.raises(Died):
-        free().run_task(own(die), {"n": 0})  # is left, and its lease is over for the others
+        free().tasks.run(own(die), {"n": 0})  # is left, and its lease is over for the others
     entered, leave = threading.Event(), threading.Event()
     ran: list[str] = []
 
@@ -140,9 +140,9 @@ def test_of_two_that_claim_at_once_one_gets_the_task(
         ran.append("first")
         return {}
 
-    one = Side(lambda: first.run_task(own(go, key), {"n": mine}))
+    one = Side(lambda: first.tasks.run(own(go, key), {"n": mine}))
     gate.await_reached()  # inside its statement, which has begun and is not committed
-    two = Side(lambda: second.run_task(own(stay, key), {"n": others}))
+    two = Side(lambda: second.tasks.run(own(stay, key), {"n": others}))
     assert entered.wait(90)
     gate.open()
     with pytest.raises(TaskBusy, match=says):
@@ -150,7 +150,7 @@ def test_of_two_that_claim_at_once_one_gets_the_task(
     leave.set()
     assert two.result.state == "done"
     assert ran == ["second"]
-    assert second.tasks("done").count() == 1
+    assert second.tasks.list("done").count() == 1
     assert_promises(second)
 
 
@@ -173,19 +173,19 @@ def test_an_owner_that_wakes_up_can_write_no_more(open_catalog: Open) -> None:
         work.progress(Step("x", 1, 2))  # raises it too: the work stops here
         raise AssertionError("it went on")
 
-    old = Side(lambda: sleeper.run_task(own(listen, "k"), {"n": 1}))
+    old = Side(lambda: sleeper.tasks.run(own(listen, "k"), {"n": 1}))
     assert asleep.wait(90)
-    task = other.run_task(own(lambda _: {"by": "other"}, "k"), {"n": 1})
+    task = other.tasks.run(own(lambda _: {"by": "other"}, "k"), {"n": 1})
     assert (task.attempt, task.results) == (2, {"work": {"by": "other"}})
     awake.set()
     with pytest.raises(TaskLost, match="attempt 1 was ours, and attempt 2 is done"):
         _ = old.result
-    assert other.task(task.id) == task
+    assert other.tasks.get(task.id) == task
     assert len(told) == 1
     # Another task with the same key has its place: it cannot renew its lease either.
     asleep.clear()
     awake.clear()
-    old = Side(lambda: sleeper.run_task(own(sleep, "k", nothing), {"n": 2}))
+    old = Side(lambda: sleeper.tasks.run(own(sleep, "k", nothing), {"n": 2}))
     assert asleep.wait(90)
 
     def wake(work: TaskWork) -> Mapping[str, Any]:
@@ -195,8 +195,8 @@ def test_an_owner_that_wakes_up_can_write_no_more(open_catalog: Open) -> None:
         return {}
 
     # Its owner's clock is behind, so it only sees that this lease is later than its own.
-    assert other.run_task(own(wake, "k"), {"n": 3}).state == "done"
-    assert other.tasks("running").count() == 1  # left as it was, for whoever takes it over
+    assert other.tasks.run(own(wake, "k"), {"n": 3}).state == "done"
+    assert other.tasks.list("running").count() == 1  # left as it was, for whoever takes it over
     assert_promises(other)
 
 
@@ -208,7 +208,7 @@ def test_two_that_bring_an_old_table_up_to_date_at_once_both_succeed(
     old_table(catalog)
 
     def log(environment: Environment) -> RunLog:
-        spark = catalog._spark
+        spark = catalog._context.spark
         return RunLog(
             lambda: own_session(spark), catalog.location, None, environment, tuning(spark)
         )
@@ -222,13 +222,13 @@ def test_two_that_bring_an_old_table_up_to_date_at_once_both_succeed(
     assert first.lacking() == second.lacking() == []
     for each in (first, second):
         each.close()
-    assert catalog.run_task(own(nothing)).state == "done"
+    assert catalog.tasks.run(own(nothing)).state == "done"
     assert_promises(catalog)
 
 
 def old_table(catalog: Catalog) -> None:
     """The table of runs as the release before tasks made it."""
-    catalog._spark.sql(
+    catalog._context.spark.sql(
         f"CREATE TABLE {catalog.location.table('runs')} ({DDL}) USING DELTA "
         "TBLPROPERTIES ('strata.table' = 'runs')"
     )

@@ -13,7 +13,7 @@ from catalog.operations.operation import Operation
 # Every view of the catalog but those of schemas, which parts carry, and of operations themselves.
 _READ = (
     *("segments", "segment_schemas", "segments_without_schema", "datasources"),
-    *("datasource_columns", "datasource_schemas", "objects", "object_links"),
+    *("datasource_columns", "objects", "object_links"),
 )
 
 
@@ -51,15 +51,16 @@ def rows(catalog: Catalog, as_of: int | None = None) -> dict[str, tuple[int, int
 
 def revisions(catalog: Catalog, as_of: int | None = None) -> dict[str, int]:
     """The revision of every object."""
-    return {each.key: each.revision for each in catalog.list(as_of=as_of)}
+    return {each.key: each.revision for each in catalog.objects.list(as_of=as_of)}
 
 
 def shown(catalog: Catalog, as_of: int | None = None) -> dict[str, Any]:
     """What a reader sees in every way there is, whatever the version: data, frames, objects."""
     return {
-        **{name: _sorted(getattr(catalog, name)(as_of)) for name in _READ},
+        **{name: _sorted(getattr(catalog.inspect, name)(as_of)) for name in _READ},
+        "datasource_schemas": _sorted(catalog.datasource_schemas(as_of)),
         "read": _sorted(catalog.read("orders", as_of=as_of, segment_id="segment_id")),
-        "list": catalog.list(as_of=as_of),
+        "list": catalog.objects.list(as_of=as_of),
         "schema": catalog.datasource_schema("orders", as_of=as_of).schema.ddl,
     }
 
@@ -75,13 +76,13 @@ def remembered(cache: Cache, asked: Iterable[str]) -> dict[str, Any]:
 
 def changed(catalog: Catalog, after: int) -> set[tuple[int, str, str]]:
     """What the change feed tells since a version, but for schemas: version, change and key."""
-    feed = catalog.changes(after).where("kind <> 'schema'")
+    feed = catalog.audit.changes(after).where("kind <> 'schema'")
     return {(row["version"], row["change"], row["key"]) for row in feed.collect()}
 
 
 def verbs(catalog: Catalog, after: int) -> list[str]:
     """The commits since a version, oldest first."""
-    history = catalog.history(1000).where(f"version > {after}").orderBy("version")
+    history = catalog.audit.history(1000).where(f"version > {after}").orderBy("version")
     return [row["verb"] for row in history.collect()]
 
 

@@ -25,7 +25,7 @@ NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 
 
 def state(catalog: Catalog) -> dict[str, tuple[str | None, int | None]]:
-    rows = catalog.segment_schemas().select("segment_id", "ddl", "num_rows").collect()
+    rows = catalog.inspect.segment_schemas().select("segment_id", "ddl", "num_rows").collect()
     return {row["segment_id"]: (row["ddl"], row["num_rows"]) for row in rows}
 
 
@@ -105,7 +105,7 @@ def test_a_frame_may_hold_segments_without_schemas(spark: SparkSession, catalog:
     bad = spark.createDataFrame([("orders/4", None, None, None)], columns)
     with pytest.raises(InvalidSegment, match="neither a schema nor a location"):
         catalog.publish(bad)
-    assert catalog.segments_without_schema().count() == 2
+    assert catalog.inspect.segments_without_schema().count() == 2
 
 
 def test_what_does_not_say_its_schema_is_quarantined_and_tried_again_later(
@@ -128,7 +128,9 @@ def test_what_does_not_say_its_schema_is_quarantined_and_tried_again_later(
     assert set(reasons) == {"orders/bad", "orders/gone", "orders/rows", "orders/what"}
     assert "published with 7 rows, and the data has 1" in reasons["orders/rows"]
     assert "does not say its format" in reasons["orders/what"]
-    listed = catalog.segments_without_schema().where("segment_id = 'orders/bad'").collect()[0]
+    listed = (
+        catalog.inspect.segments_without_schema().where("segment_id = 'orders/bad'").collect()[0]
+    )
     assert (listed["quarantined"], listed["attempts"]) == (True, 1)
     assert listed["reason"] == reasons["orders/bad"]
     assert catalog.stats().segments_quarantined == 4
@@ -144,7 +146,7 @@ def test_what_does_not_say_its_schema_is_quarantined_and_tried_again_later(
     forced = catalog.backfill(retry_quarantined=True)
     assert (forced.waiting, {each.attempts for each in forced.quarantined}) == (2, {3})
     catalog.drop(["orders/gone", "orders/rows"])
-    assert catalog.segments_without_schema().count() == 0
+    assert catalog.inspect.segments_without_schema().count() == 0
     assert catalog.verify(since=0).ok
 
 

@@ -14,7 +14,7 @@ import pytest
 from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
 
-from catalog import Catalog, Contract, Object, Step
+from catalog import Catalog, Contract, Epoch, Object, Step
 from catalog.delta.layout import LAYOUT
 from catalog.delta.runs import Run
 from catalog.environment import Environment
@@ -37,21 +37,23 @@ Open = Callable[..., Catalog]
 
 def filled(catalog: Catalog) -> None:
     """Something of every kind: live and retired schemas, objects, operations, an epoch, a run."""
-    now = catalog._environment.clock()
+    now = catalog._context.environment.clock()
     catalog.publish([segment(f"orders/{n}", f"a INT, b{n % 3} INT", n) for n in range(1, 7)])
     catalog.publish([segment("visits/1", "gone INT")])
-    catalog.put([Object("db/x", {"n": 1}), Object("table/x/y", {}, links=["db/x"])])
+    catalog.objects.put([Object("db/x", {"n": 1}), Object("table/x/y", {}, links=["db/x"])])
     staged(catalog, "done", id="done", publish=[segment("visits/2", "c INT")]).publish()
     staged(catalog, "open", id="open", publish=[segment("orders/8", "d INT")], drop=["orders/1"])
     ready(catalog, 4, "ready", id="ready", put=[Object("index/z", {})])
-    catalog.advance(3)
-    catalog.record(Run("run-1", "backup", {"a": 1}, "ann", now, now, figures={"x": 1.0, "y": 2.0}))
+    catalog.operations.advance(3)
+    catalog.audit.record(
+        Run("run-1", "backup", {"a": 1}, "ann", now, now, figures={"x": 1.0, "y": 2.0})
+    )
     catalog.drop(["visits/1"])
     catalog.cleanup(grace=timedelta(0))
 
 
 def entries(catalog: Catalog) -> DataFrame:
-    return catalog._store.rows(catalog.version)
+    return catalog._context.store.rows(catalog.version)
 
 
 def assert_same_rows(catalog: Catalog, rows: DataFrame) -> None:
@@ -71,19 +73,21 @@ def test_a_backup_of_everything_comes_back_after_all_is_lost(
     catalog = open_catalog(actor="tester")
     filled(catalog)
     path, steps = str(tmp_path / "backup"), list[Step]()
-    counted = catalog.backup(path, dry_run=True)
+    counted = catalog.backups.create(path, dry_run=True)
     assert not Path(path).exists()
-    report = catalog.backup(path, reason="before the move", progress=steps.append)
+    report = catalog.backups.create(path, reason="before the move", progress=steps.append)
     assert (report.entries, report.runs) == (counted.entries, counted.runs)
     assert set(report.entries) >= {"segment", "schema", "retired", "staged", "epoch", "guard"}
     assert report.entries["segment"].rows == 7
     assert len(steps) == 4
     assert catalog.version == report.version
     version = catalog.publish([segment("orders/late")]).version
-    assert catalog.backup(path, version=report.version).repeated
-    refusal(catalog, PathOccupied, lambda: catalog.backup(path), "another version")
-    refusal(catalog, PathOccupied, lambda: catalog.backup(location), "over the catalog")
-    refusal(catalog, PathOccupied, lambda: catalog.backup(f"{location}/entries"), "over a table")
+    assert catalog.backups.create(path, version=report.version).repeated
+    refusal(catalog, PathOccupied, lambda: catalog.backups.create(path), "another version")
+    refusal(catalog, PathOccupied, lambda: catalog.backups.create(location), "over the catalog")
+    refusal(
+        catalog, PathOccupied, lambda: catalog.backups.create(f"{location}/entries"), "over a table"
+    )
     cache = catalog.cache()
     assert cache.version == version
 
@@ -93,15 +97,15 @@ def test_a_backup_of_everything_comes_back_after_all_is_lost(
     with pytest.raises(InvalidInput, match="2 operations that are not decided"):
         Catalog.restore(spark, path, str(tmp_path / "other"), segment_buckets=3)
     assert not (tmp_path / "other").exists()
-    kept = spark.createDataFrame(catalog._store.rows(report.version).toArrow())
-    runs = catalog.runs().toArrow().to_pylist()
+    kept = spark.createDataFrame(catalog._context.store.rows(report.version).toArrow())
+    runs = catalog.audit.runs().toArrow().to_pylist()
     shutil.rmtree(location)
     restored = Catalog.restore(spark, path, location, actor="tester", reason="all is lost")
     assert (restored.rows, restored.runs, restored.repeated) == (report.rows, 1, False)
     assert Catalog.restore(spark, path, location).repeated
     again = open_catalog(actor="tester")
     assert_same_rows(again, kept)
-    assert again.runs().toArrow().to_pylist() == runs
+    assert again.audit.runs().toArrow().to_pylist() == runs
     assert again.verify(since=0).ok
 
     # A poller that has outlived the table, even at the same version, sees the new one as a whole.
@@ -109,11 +113,13 @@ def test_a_backup_of_everything_comes_back_after_all_is_lost(
     assert cache.snapshot.content() == again.cache().snapshot.content()
     assert cache.datasources() == {"orders": 6, "visits": 1}
     # Operations go on where they were.
-    assert again.operation(id="open").publish().state == "published"
-    assert again.advance(4).applied == ("ready",)
+    assert again.operations.get("open").publish().state == "published"
+    assert again.operations.advance(4).applied == ("ready",)
     # The steps before the backup are not in the history of the new table.
-    assert again.objects(as_of_epoch=3).count() == 2
-    refusal(again, VersionNotFound, lambda: again.objects(as_of_epoch=2), "before the backup")
+    assert again.inspect.objects(as_of=Epoch(3)).count() == 2
+    refusal(
+        again, VersionNotFound, lambda: again.inspect.objects(as_of=Epoch(2)), "before the backup"
+    )
     assert again.verify(since=0).ok
 
 
@@ -154,7 +160,7 @@ def test_a_backup_that_is_not_whole_is_refused_and_nothing_is_created(
 ) -> None:
     catalog.publish([segment("orders/1"), segment("visits/1", "b INT")])
     source, other = tmp_path / "backup", tmp_path / "other"
-    catalog.backup(str(source))
+    catalog.backups.create(str(source))
     where = str(tmp_path / "restored")
 
     def swap(backup: Path) -> None:
@@ -187,16 +193,19 @@ def test_a_backup_that_is_not_whole_is_refused_and_nothing_is_created(
     with pytest.raises(BackupNotFound):
         Catalog.restore(spark, str(tmp_path / "nowhere"), where)
     with pytest.raises(InvalidInput, match="written to a path"):
-        catalog.backup("main.backup")
+        catalog.backups.create("main.backup")
     other.mkdir()
     (other / "notes.txt").write_text("mine")
     with pytest.raises(PathOccupied, match=r"notes\.txt"):
-        catalog.backup(str(other))
+        catalog.backups.create(str(other))
 
     # After one that was stopped before its manifest was written another one can be made there.
     stopped = tmp_path / "broken-manifest"
-    assert catalog.backup(str(stopped)).repeated is False
-    assert Catalog.restore(spark, str(stopped), where).rows == catalog.backup(str(stopped)).rows
+    assert catalog.backups.create(str(stopped)).repeated is False
+    assert (
+        Catalog.restore(spark, str(stopped), where).rows
+        == catalog.backups.create(str(stopped)).rows
+    )
     too_new = replace(LAYOUT, number=1)
     with pytest.raises(LayoutTooNew):
         Catalog.restore(spark, str(source), str(tmp_path / "third"), layout=too_new)
@@ -237,18 +246,18 @@ def test_a_restore_that_was_stopped_is_nobodys_catalog_until_it_is_run_again(
 ) -> None:
     catalog = open_catalog()
     catalog.publish([segment(f"source{n}/1", f"a{n % 2} INT", n) for n in range(1, 9)])
-    catalog.put(Object("db/x", {}))
+    catalog.objects.put(Object("db/x", {}))
     path, older = str(tmp_path / "backup"), str(tmp_path / "older")
     with pytest.raises(Stop):
-        open_catalog(environment=stopping("backup.checked")).backup(path)
+        open_catalog(environment=stopping("backup.checked")).backups.create(path)
     with pytest.raises(BackupNotFound):
         Catalog.restore(spark, path, location + "2")
     # Two at once: whoever is second leaves what the first has completed, also if it is slow.
-    slow = open_catalog(environment=meeting("backup.copied", lambda: catalog.backup(path)))
-    assert slow.backup(path).repeated
-    first = meeting("backup.checked", lambda: catalog.backup(older, version=1))
+    slow = open_catalog(environment=meeting("backup.copied", lambda: catalog.backups.create(path)))
+    assert slow.backups.create(path).repeated
+    first = meeting("backup.checked", lambda: catalog.backups.create(older, version=1))
     with pytest.raises(PathOccupied, match="holds the backup of version 1"):
-        open_catalog(environment=first).backup(older)
+        open_catalog(environment=first).backups.create(older)
     cache = catalog.cache()
     remembered = cache.snapshot
     polling = catalog.cache(datasources=["source1", "source2"]).start(every=0.5)
@@ -284,8 +293,8 @@ def test_a_restore_that_was_stopped_is_nobodys_catalog_until_it_is_run_again(
         lambda: catalog.drop([f"source{n}/1" for n in range(1, 9)]),
         lambda: catalog.drop(datasource="source2"),
         lambda: catalog.datasource_schema("source2"),
-        lambda: catalog.put(Object("table/z", {}, datasource="source2")),
-        lambda: catalog.set_contract("source2", Contract(schema="a0 INT", enforcement="warn")),
+        lambda: catalog.objects.put(Object("table/z", {}, datasource="source2")),
+        lambda: catalog.contracts.set("source2", Contract(schema="a0 INT", enforcement="warn")),
     ):
         refusal(again, CatalogReplaced, work)
     again.publish([segment("source9/1"), segment("source1/1", "a1 INT", 1)])
@@ -304,7 +313,7 @@ def test_a_restore_into_a_schema_has_its_views(
 ) -> None:
     catalog.publish([segment("orders/1", rows=5)])
     path = str(tmp_path / "backup")
-    catalog.backup(path)
+    catalog.backups.create(path)
     report = Catalog.restore(spark, path, schema_name)
     assert report.location == schema_name
     assert spark.sql(f"SELECT sum(num_rows) AS n FROM {schema_name}.segments").head() == (5,)
@@ -313,7 +322,7 @@ def test_a_restore_into_a_schema_has_its_views(
     # A view of what was there before knows nothing of the new table.
     opened = Catalog.open(spark, schema_name)
     opened.publish([segment("orders/2")])
-    opened.roll_audit()
+    opened.audit.roll()
     opened.close()
     spark.sql(f"DROP TABLE {schema_name}.entries")
     Catalog.restore(spark, path, schema_name)
@@ -327,7 +336,7 @@ def test_a_restore_settles_conflicts_and_lost_answers(
 ) -> None:
     catalog.publish([segment("orders/1"), segment("visits/1", "b INT")])
     path, where = str(tmp_path / "backup"), str(tmp_path / "restored")
-    expected = catalog.backup(path)
+    expected = catalog.backups.create(path)
     met: list[str] = []
 
     def at(point: str) -> None:

@@ -70,7 +70,7 @@ def test_the_shell_goes_back_makes_backups_and_restores_them(
     assert (code, answer["facts"]["holds"]) == (0, True)
     code, answer = strata("backups", "rollback", "--backup", path, "--no-record", *here)
     assert (code, answer["facts"]["rows"]) == (0, 1)
-    runs = [(row["job"], row["actor"], row["status"]) for row in catalog.runs().collect()]
+    runs = [(row["job"], row["actor"], row["status"]) for row in catalog.audit.runs().collect()]
     assert sorted(runs) == [("backup", "ann", "done"), ("rollback", "ann", "done")]
 
 
@@ -85,7 +85,7 @@ def test_a_poll_that_goes_on_starts_anew_in_a_table_that_was_restored(
 ) -> None:
     catalog.publish([segment("orders/1"), segment("orders/2")])
     path = str(tmp_path / "backup")
-    catalog.backup(path)
+    catalog.backups.create(path)
     for n in range(3, 7):
         catalog.publish([segment(f"orders/{n}")])
     slept: list[float] = []

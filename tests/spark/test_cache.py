@@ -94,7 +94,7 @@ def test_a_gap_after_vacuum_leads_to_a_full_load(
     catalog.publish([segment("orders/2")])
     catalog.publish([segment("orders/1", rows=9)], on_existing="replace")
     table = f"delta.`{location}/entries`"
-    session = catalog._store.session
+    session = catalog._context.store.session
     session.sql(f"OPTIMIZE {table}")
     session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     spark.sql(

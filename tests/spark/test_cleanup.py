@@ -22,7 +22,9 @@ def fingerprint(ddl: str) -> str:
 def test_an_orphan_is_retired_then_purged_and_may_come_back(catalog: Catalog) -> None:
     catalog.publish([segment("orders/1", "a INT"), segment("orders/2", "b INT")])
     catalog.drop(["orders/2"])
-    assert [r["fingerprint"] for r in catalog.orphan_schemas().collect()] == [fingerprint("b INT")]
+    assert [r["fingerprint"] for r in catalog.inspect.orphan_schemas().collect()] == [
+        fingerprint("b INT")
+    ]
     dry = catalog.cleanup(grace=NOW, dry_run=True)
     assert [c.fingerprint for c in dry.retired] == [fingerprint("b INT")]
     assert catalog.version == dry.version == 2
@@ -30,7 +32,7 @@ def test_an_orphan_is_retired_then_purged_and_may_come_back(catalog: Catalog) ->
     assert [(c.fingerprint, c.why) for c in report.retired] == [
         (fingerprint("b INT"), "nothing refers to it")
     ]
-    assert [r["ddl"] for r in catalog.retired_schemas().collect()] == ["b INT"]
+    assert [r["ddl"] for r in catalog.inspect.retired_schemas().collect()] == ["b INT"]
     assert catalog.schema(fingerprint("b INT")[:8]).ddl == "b INT"  # still readable
     catalog.publish([segment("orders/3", "b INT")])
     report = catalog.cleanup(grace=NOW)
@@ -83,7 +85,7 @@ def test_a_retired_schema_that_is_referred_to_is_restored(
         "WHERE kind = 'schema'"
     )
     assert catalog.cache().schema_of("orders/1").ddl == "a INT COMMENT 'kept'"
-    row = catalog.segment_schemas().collect()[0]
+    row = catalog.inspect.segment_schemas().collect()[0]
     assert (row["ddl"], row["retired"]) == ("a INT COMMENT 'kept'", True)
     report = catalog.cleanup(grace=NOW)
     assert [c.why for c in report.restored] == ["something refers to it"]
@@ -95,7 +97,7 @@ def test_a_retired_schema_that_is_referred_to_is_restored(
 
 def test_batches_left_behind_in_staging_are_swept(spark: SparkSession, catalog: Catalog) -> None:
     catalog.publish(spark.sql("SELECT 'a/1' segment_id, 'a INT' schema, 1 num_rows"))
-    staging = catalog._staging._relation
+    staging = catalog._shared.staging._relation
     spark.sql(
         f"INSERT INTO {staging} (batch, staged_at) VALUES "
         "('old', current_timestamp() - INTERVAL 3 DAYS), ('new', current_timestamp())"

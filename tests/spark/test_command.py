@@ -64,7 +64,7 @@ def test_the_shell_is_quiet_answers_in_lines_and_a_signal_ends_it_on_record(
     # Nothing of what Spark writes when it starts, works and stops.
     said = ["Starting Spark, which takes about ten seconds …", "strata: [INTERRUPTED]"]
     assert [line for line in err.splitlines() if not line.startswith(tuple(said))] == []
-    (run,) = catalog.runs().collect()
+    (run,) = catalog.audit.runs().collect()
     assert (run["job"], run["status"], run["figures"]["reached"]) == ("poll", "interrupted", 1)
 
 

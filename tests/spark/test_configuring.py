@@ -26,40 +26,40 @@ def test_a_stored_setting_is_what_verbs_take_for_granted(
     spark: SparkSession, open_catalog: Open
 ) -> None:
     catalog, other = open_catalog(actor="ann"), open_catalog()
-    assert other.get_setting("cleanup.grace") == DAY
+    assert other.settings.get("cleanup.grace") == DAY
     catalog.publish([segment("orders/1")])
     catalog.drop(["orders/1"])
     assert catalog.cleanup().retired == ()
-    done = catalog.set_setting("cleanup.grace", timedelta(0), reason="a test")
+    done = catalog.settings.set("cleanup.grace", timedelta(0), reason="a test")
     assert done.changed == ("cleanup.grace",)
-    assert catalog.set_setting("cleanup.grace", "0").commit_id == ""  # the same again
+    assert catalog.settings.set("cleanup.grace", "0").commit_id == ""  # the same again
     assert len(catalog.cleanup().retired) == 1
     # Another process sees it when it opens the catalog, or when it looks again.
-    assert other.get_setting("cleanup.grace") == DAY
-    other.reload_settings()
-    assert other.get_setting("cleanup.grace") == timedelta(0)
+    assert other.settings.get("cleanup.grace") == DAY
+    other.settings.reload()
+    assert other.settings.get("cleanup.grace") == timedelta(0)
     given = open_catalog(settings=Settings(given={"cleanup.grace": "2d"}, deadline=30.0))
-    assert given.get_setting("cleanup.grace") == 2 * DAY
-    assert given.get_setting("deadline") == 30.0
-    catalog.set_setting("app.team", {"name": "data"})
-    catalog.set_setting("cleanup.grace", "3d", actor="bob")
-    listed = {each.name: each for each in catalog.settings()}
+    assert given.settings.get("cleanup.grace") == 2 * DAY
+    assert given.settings.get("deadline") == 30.0
+    catalog.settings.set("app.team", {"name": "data"})
+    catalog.settings.set("cleanup.grace", "3d", actor="bob")
+    listed = {each.name: each for each in catalog.settings.list()}
     assert (listed["cleanup.grace"].value, listed["cleanup.grace"].source) == (
         3 * DAY,
         Source.STORED,
     )
     assert listed["cleanup.grace"].changed_by == "bob"
     assert listed["cleanup.limit"].source is Source.DEFAULT
-    catalog.create_views()
+    catalog.inspect.create_views()
     rows = spark.sql("SELECT name, value, revision, changed_by FROM settings ORDER BY name")
     assert [tuple(row) for row in rows.collect()] == [
         ("app.team", '{"name": "data"}', 1, "ann"),
         ("cleanup.grace", '"3d"', 2, "bob"),
     ]
-    assert catalog.unset_setting("cleanup.grace").changed == ("cleanup.grace",)
-    assert catalog.unset_setting("cleanup.grace").commit_id == ""
-    assert catalog.get_setting("cleanup.grace") == DAY
-    told = catalog.history(9, key="cleanup.grace").collect()
+    assert catalog.settings.unset("cleanup.grace").changed == ("cleanup.grace",)
+    assert catalog.settings.unset("cleanup.grace").commit_id == ""
+    assert catalog.settings.get("cleanup.grace") == DAY
+    told = catalog.audit.history(9, key="cleanup.grace").collect()
     assert [(row["verb"], row["change"]) for row in reversed(told)] == [
         ("set", "insert"),
         ("set", "update"),
@@ -68,9 +68,9 @@ def test_a_stored_setting_is_what_verbs_take_for_granted(
     version = catalog.version
     for name, value in (("cleanup.grac", 1), ("cleanup.limit", 0), ("secret.key", "hunter2")):
         with pytest.raises(InvalidSetting):
-            catalog.set_setting(name, value)
+            catalog.settings.set(name, value)
     with pytest.raises(ReadOnly):
-        open_catalog(read_only=True).set_setting("cleanup.limit", 5)
+        open_catalog(read_only=True).settings.set("cleanup.limit", 5)
     assert catalog.version == version
     assert_promises(catalog)
 
@@ -82,14 +82,14 @@ def test_a_file_is_taken_over_once_also_if_two_are_the_first(
     free = Settings(file_lock=False)
     one = open_catalog(settings=free, environment=gate.between("adopt.planned"))
     two = open_catalog(settings=free)
-    side = Side(lambda: one.adopt_settings({"cleanup.limit": 5, "deadline": 60}, "/one.toml"))
+    side = Side(lambda: one.settings.adopt({"cleanup.limit": 5, "deadline": 60}, "/one.toml"))
     gate.await_reached()
-    done = two.adopt_settings({"cleanup.limit": 7}, "/two.toml")
+    done = two.settings.adopt({"cleanup.limit": 7}, "/two.toml")
     gate.open()
     assert done.changed == ("cleanup.limit", "config.file")
     assert (side.result.changed, side.result.commit_id) == ((), "")
-    assert one.get_setting("cleanup.limit") == 7
-    assert one.get_setting("config.file") == "/two.toml"
+    assert one.settings.get("cleanup.limit") == 7
+    assert one.settings.get("config.file") == "/two.toml"
     assert_promises(two)
 
 

@@ -39,20 +39,20 @@ def test_each_enforcement_is_kept_by_lists_and_frames(
 ) -> None:
     catalog.publish([segment("orders/old", STRANGE), segment("clicks/1", STRANGE)])
     strict = Contract(schema=WIDE, enforcement="strict", max_rows=1000)
-    looked = catalog.set_contract("orders", strict, dry_run=True)
-    assert (looked.dry_run, looked.commit_id, catalog.contract("orders")) == (True, "", None)
-    done = catalog.set_contract("orders", strict, reason="agreed")
+    looked = catalog.contracts.set("orders", strict, dry_run=True)
+    assert (looked.dry_run, looked.commit_id, catalog.contracts.get("orders")) == (True, "", None)
+    done = catalog.contracts.set("orders", strict, reason="agreed")
     assert done.offences == looked.offences
     assert [(each.segments, each.segment_ids) for each in done.offences] == [(1, ("orders/old",))]
     assert (done.version, done.before, done.contract, done.changed) == (2, None, strict, True)
     # The same again is no change, and another catalog finds it.
-    assert catalog.set_contract("orders", strict).commit_id == ""
+    assert catalog.contracts.set("orders", strict).commit_id == ""
     other = open_catalog(actor="other")
-    assert other.contract("orders") == strict
-    (row,) = other.contracts().collect()
+    assert other.contracts.get("orders") == strict
+    (row,) = other.inspect.contracts().collect()
     assert (row["datasource"], row["fingerprint"]) == ("orders", strict.fingerprint)
     assert (row["enforcement"], row["mode"], row["max_rows"]) == ("strict", "none", 1000)
-    assert other.contract("orders", as_of=1) is None
+    assert other.contracts.get("orders", as_of=1) is None
 
     for each in (catalog, other):
         with pytest.raises(ContractViolation) as refused:
@@ -74,7 +74,7 @@ def test_each_enforcement_is_kept_by_lists_and_frames(
     good = "note STRING, at DATE, id BIGINT NOT NULL"
     assert other.publish([segment("orders/5", good), segment("clicks/2", FITS)]).inserted == 2
 
-    catalog.set_contract("orders", Contract(schema=WIDE, enforcement="subset"))
+    catalog.contracts.set("orders", Contract(schema=WIDE, enforcement="subset"))
     # The other one still remembers what was strict, and does not refuse by it.
     assert other.publish([segment("orders/7", FITS)]).warnings == ()
     for mode in ("skip", "replace"):
@@ -82,7 +82,7 @@ def test_each_enforcement_is_kept_by_lists_and_frames(
             other.publish([segment("orders/7", STRANGE)], on_existing=mode)
     assert other.publish([segment("orders/7", WIDE)], on_existing="replace").replaced == 1
 
-    catalog.set_contract("orders", Contract(schema=WIDE, enforcement="warn", max_rows=10))
+    catalog.contracts.set("orders", Contract(schema=WIDE, enforcement="warn", max_rows=10))
     told = other.publish([segment("orders/9", STRANGE, rows=11)])
     assert [b.rule for each in told.warnings for b in each.breaches] == [
         *("nullable", "type", "unknown", "max_rows")
@@ -90,17 +90,17 @@ def test_each_enforcement_is_kept_by_lists_and_frames(
     framed = other.publish(frame(spark, ("orders/10", STRANGE, 11)))
     assert [each.breaches for each in framed.warnings] == [each.breaches for each in told.warnings]
 
-    assert catalog.remove_contract("orders").before is not None
-    assert catalog.remove_contract("orders").commit_id == ""
+    assert catalog.contracts.remove("orders").before is not None
+    assert catalog.contracts.remove("orders").commit_id == ""
     assert other.publish([segment("orders/11", STRANGE)]).warnings == ()
-    assert catalog.contracts().isEmpty()
+    assert catalog.inspect.contracts().isEmpty()
     assert catalog.verify(since=0).ok
 
 
 def test_whoever_breaks_a_contract_is_refused_and_the_others_of_the_group_go_on(
     catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    catalog.set_contract("orders", Contract(schema=WIDE, enforcement="subset"))
+    catalog.contracts.set("orders", Contract(schema=WIDE, enforcement="subset"))
     begun = catalog.publish([segment("orders/0", FITS), segment("clicks/0", STRANGE)])
     outcomes = Together(catalog).publish(
         [
@@ -139,7 +139,7 @@ def test_a_catalog_without_contracts_never_looks_for_any(
     catalog.publish(frame(spark, ("orders/2", FITS, 1)))
     assert points.count("publish.begins") == 3
     # A digest would be taken for that of a contract.
-    (row,) = catalog._store.rows(3).where("kind = 'datasource'").collect()
+    (row,) = catalog._context.store.rows(3).where("kind = 'datasource'").collect()
     assert (row["digest"], row["payload"]) == (None, None)
 
 
@@ -153,7 +153,7 @@ def test_files_and_backfills_put_aside_what_breaks_the_contract_and_go_on(
     catalog.publish([Segment(f"orders/{name}", location=path) for name, path in files.items()])
     contract = Contract(schema="id BIGINT, at DATE", enforcement="strict", max_rows=2)
     for datasource in ("orders", "files"):
-        assert catalog.set_contract(datasource, contract).offences == ()
+        assert catalog.contracts.set(datasource, contract).offences == ()
     words = ": id is string; in the contract it is bigint; colour is not in the contract; at is "
     # What has no schema yet is only measured.
     with pytest.raises(ContractViolation, match="3 rows, at most 2"):
@@ -168,7 +168,7 @@ def test_files_and_backfills_put_aside_what_breaks_the_contract_and_go_on(
         f"files/bad.parquet breaks the contract of files{words}"
     )
     # Without the contract it is let in.
-    catalog.remove_contract("orders")
+    catalog.contracts.remove("orders")
     assert catalog.backfill(retry_quarantined=True).completed == 1
     assert catalog.verify(since=0).ok
 
@@ -177,7 +177,7 @@ def test_files_and_backfills_put_aside_what_breaks_the_contract_and_go_on(
 def test_parts_are_checked_when_they_are_staged_and_keep_the_contract_as_it_is(
     spark: SparkSession, catalog: Catalog
 ) -> None:
-    catalog.set_contract("orders", Contract(schema=WIDE, enforcement="subset"))
+    catalog.contracts.set("orders", Contract(schema=WIDE, enforcement="subset"))
     operation = catalog.operation("load", parts=2)
     with pytest.raises(ContractViolation) as refused:
         operation.stage(0, publish=[segment("orders/1", STRANGE)])
@@ -190,12 +190,12 @@ def test_parts_are_checked_when_they_are_staged_and_keep_the_contract_as_it_is(
     strict = Contract(schema=WIDE, enforcement="strict")
     for datasource in ("orders", "new"):
         with pytest.raises(ClaimConflict, match=f"{datasource}: claimed by operation 'load'"):
-            catalog.set_contract(datasource, strict)
+            catalog.contracts.set(datasource, strict)
     with pytest.raises(ClaimConflict):
-        catalog.remove_contract("orders")
+        catalog.contracts.remove("orders")
     operation.stage(1, publish=[segment("orders/3", FITS)])
     operation.publish()
-    done = catalog.set_contract("orders", strict)
+    done = catalog.contracts.set("orders", strict)
     assert [(each.segments, each.refused) for each in done.offences] == [(3, True)]
     assert catalog.verify(since=0).ok
 
@@ -204,22 +204,23 @@ def test_parts_are_checked_when_they_are_staged_and_keep_the_contract_as_it_is(
 def test_a_clean_up_keeps_the_schema_of_a_contract_and_a_lost_row_is_no_contract(
     spark: SparkSession, catalog: Catalog
 ) -> None:
-    catalog.set_contract("orders", Contract(schema=WIDE, enforcement="strict"))
+    catalog.contracts.set("orders", Contract(schema=WIDE, enforcement="strict"))
     assert catalog.cleanup(grace=timedelta(0)).retired == ()
     with pytest.raises(ContractViolation):
         catalog.publish([segment("orders/1", FITS)])
     # As after a restore to a version before it; the catalog remembers the terms all the same.
-    spark.sql(f"DELETE FROM {catalog._store.relation} WHERE kind = 'datasource'")
+    spark.sql(f"DELETE FROM {catalog._context.store.relation} WHERE kind = 'datasource'")
     assert catalog.publish([segment("orders/1", FITS)]).inserted == 1
     (row,) = (
         catalog.segments()
         .sparkSession.sql(
-            f"SELECT digest, payload FROM {catalog._store.relation} WHERE kind = 'datasource'"
+            f"SELECT digest, payload FROM {catalog._context.store.relation} "
+            "WHERE kind = 'datasource'"
         )
         .collect()
     )
     assert (row["digest"], row["payload"]) == (None, None)
     assert len(catalog.cleanup(grace=timedelta(0)).retired) == 1
     with pytest.raises(InvalidInput, match="takes a Contract, not str"):
-        catalog.set_contract("orders", "strict")  # type: ignore[arg-type]
+        catalog.contracts.set("orders", "strict")  # type: ignore[arg-type]
     assert catalog.verify().ok

@@ -51,7 +51,7 @@ def test_cache_catalog_frame_and_view_agree_as_segments_come_and_go(
     assert (frame["orders"]["num_schemas"], frame["orders"]["num_segments"]) == (2, 7)
     assert frame["other"]["ddl"] == V3.ddl
 
-    view = catalog.datasource_columns().where("datasource = 'orders'").collect()
+    view = catalog.inspect.datasource_columns().where("datasource = 'orders'").collect()
     found = {row["path"]: row for row in view}
     for column in both.columns:
         row = found.pop(column.path)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from catalog import Catalog, Object
+from catalog import Catalog, Epoch, Object
 from catalog.errors import (
     ClaimConflict,
     EpochNotNewer,
@@ -39,20 +39,20 @@ Open = Callable[..., Catalog]
 
 def test_the_stable_epoch_only_rises_and_what_waits_above_it_is_final(catalog: Catalog) -> None:
     # W2: unset at first; forward, equal, backward. W22: it may advance without an operation.
-    assert catalog.stable_epoch == 0
+    assert catalog.operations.stable_epoch == 0
     operation = staged(catalog, "first", publish=[segment("orders/1")])
     unfinished = catalog.operation("unfinished", parts=2)
     # W18: what is only staged is not dropped, nor forgotten by who drops all of it.
     error = refusal(catalog, ClaimConflict, lambda: catalog.drop(datasource="orders"))
     assert (error.values["keys"], error.values["operation"]) == (("orders/1",), operation.id)
     start = catalog.version
-    step = catalog.advance(3, reason="nothing waits")
+    step = catalog.operations.advance(3, reason="nothing waits")
     assert (step.before, step.stable, step.applied, step.version) == (0, 3, (), start + 1)
-    again = catalog.advance(3)
+    again = catalog.operations.advance(3)
     assert (again.before, again.stable, again.commit_id, again.version) == (3, 3, "", start + 1)
-    error = refusal(catalog, EpochRegression, lambda: catalog.advance(2))
+    error = refusal(catalog, EpochRegression, lambda: catalog.operations.advance(2))
     assert (error.values["epoch"], error.values["stable"]) == (2, 3)
-    assert (catalog.stable_epoch, catalog.operation_metrics().advances) == (3, 1)
+    assert (catalog.operations.stable_epoch, catalog.operations.metrics().advances) == (3, 1)
 
     # W4: what was visible at a stable epoch never changes.
     for epoch in (1, 2, 3):
@@ -80,14 +80,14 @@ def test_the_stable_epoch_only_rises_and_what_waits_above_it_is_final(catalog: C
     now = staged(catalog, "now", publish=[segment("clicks/1")]).publish().version
     assert ids(catalog) == {"orders/2", "clicks/1"}
     refusal(catalog, ClaimConflict, lambda: catalog.publish([segment("orders/1")]))
-    step = catalog.advance(10)
+    step = catalog.operations.advance(10)
     assert (step.before, step.applied) == (3, (operation.id,))
     assert ids(catalog) == {"orders/1", "orders/2", "clicks/1"}
     status = operation.status()
     assert (status.state, status.epoch, status.num_claims) == ("published", 4, 0)
     assert operation.publish(epoch=4).repeated
     refusal(catalog, OperationDecided, operation.publish, "to publish it at once as well")
-    epochs = [catalog.stable_epoch_at(at) for at in (start, plain, now, step.version)]
+    epochs = [catalog.operations.stable_epoch_at(at) for at in (start, plain, now, step.version)]
     assert epochs == [0, 3, 3, 10]
     assert_promises(catalog)
 
@@ -96,7 +96,7 @@ def test_the_stable_epoch_only_rises_and_what_waits_above_it_is_final(catalog: C
 def test_what_is_pending_on_a_key_is_published_whole_and_never_out_of_order(
     catalog: Catalog,
 ) -> None:
-    catalog.put([Object("table/x"), Object("index/x", links=["table/x"])])
+    catalog.objects.put([Object("table/x"), Object("index/x", links=["table/x"])])
     first = staged(
         catalog,
         "first",
@@ -106,36 +106,45 @@ def test_what_is_pending_on_a_key_is_published_whole_and_never_out_of_order(
     # W7: nothing pending is an error; to be held or bumped by an operation is not to be changed.
     for key in ("orders/9", "orders", "index/x"):
         error = refusal(
-            catalog, NothingPending, lambda key=key: catalog.publish_pending(key, epoch=5), key
+            catalog,
+            NothingPending,
+            lambda key=key: catalog.operations.publish_pending(key, epoch=5),
+            key,
         )
         assert error.values["key"] == key
-    refusal(catalog, InvalidEpoch, lambda: catalog.publish_pending("orders/1", epoch=0))
+    refusal(catalog, InvalidEpoch, lambda: catalog.operations.publish_pending("orders/1", epoch=0))
     # W5: all that is pending gets the epoch, and what has one keeps it.
-    (decision,) = catalog.publish_pending("orders/2", epoch=5)
+    (decision,) = catalog.operations.publish_pending("orders/2", epoch=5)
     assert (decision.operation, decision.state, decision.epoch) == (first.id, "ready", 5)
     second = staged(catalog, "second", publish=[segment("orders/1", rows=2)], on_existing="replace")
     assert second.status().floor == 5
     # W6: along the queue of a key epochs never decrease.
     for what, attempt in {
         "below the first": lambda: second.publish(epoch=4),
-        "by its key": lambda: catalog.publish_pending("orders/1", epoch=4),
+        "by its key": lambda: catalog.operations.publish_pending("orders/1", epoch=4),
         "at once": second.publish,
     }.items():
         error = refusal(catalog, EpochOrder, attempt, what)
         assert error.values["floor"] == 5, what
-    assert [each.operation for each in catalog.publish_pending("orders/1", epoch=7)] == [second.id]
+    assert [each.operation for each in catalog.operations.publish_pending("orders/1", epoch=7)] == [
+        second.id
+    ]
     assert (first.status().epoch, second.status().epoch) == (5, 7)
-    refusal(catalog, NothingPending, lambda: catalog.publish_pending("orders/1", epoch=9))
+    refusal(
+        catalog, NothingPending, lambda: catalog.operations.publish_pending("orders/1", epoch=9)
+    )
 
-    assert catalog.advance(6).applied == (first.id,)
+    assert catalog.operations.advance(6).applied == (first.id,)
     assert rows(catalog) == {"orders/1": (1, 1), "orders/2": (1, 1)}
     third = staged(catalog, "third", put=Object("table/x", {"n": 2}))
-    error = refusal(catalog, EpochNotNewer, lambda: catalog.publish_pending("table/x", epoch=6))
+    error = refusal(
+        catalog, EpochNotNewer, lambda: catalog.operations.publish_pending("table/x", epoch=6)
+    )
     assert error.values["operation"] == third.id
-    (decision,) = catalog.publish_pending("table/x", wait=True)
+    (decision,) = catalog.operations.publish_pending("table/x", wait=True)
     assert (decision.state, decision.epoch) == ("published", None)
     assert revisions(catalog) == {"index/x": 3, "table/x": 3}
-    assert catalog.advance(7).applied == (second.id,)
+    assert catalog.operations.advance(7).applied == (second.id,)
     assert rows(catalog)["orders/1"] == (2, 2)
     assert_promises(catalog)
 
@@ -146,7 +155,7 @@ def test_steps_lead_where_one_jump_leads_and_only_they_show_what_comes_and_goes(
 ) -> None:
     steps = open_catalog(actor="ann")
     steps.publish([segment("orders/gone"), segment("orders/back"), segment("orders/kept")])
-    steps.put(
+    steps.objects.put(
         [
             *(Object("table/gone"), Object("table/back"), Object("table/base")),
             Object("index/base", links=["table/base"]),
@@ -188,13 +197,13 @@ def test_steps_lead_where_one_jump_leads_and_only_they_show_what_comes_and_goes(
         on_existing="replace",
     )
     start = steps.version
-    before = {each.key: each for each in steps.list()}
+    before = {each.key: each for each in steps.objects.list()}
     copied = str(tmp_path / "copy")
     shutil.copytree(location, copied)
 
     # W12: between its creation and its removal a key is there. W11, W15: gone, and there again.
-    assert steps.advance(1).applied == ("a",)
-    first = {each.key: each for each in steps.list()}
+    assert steps.operations.advance(1).applied == ("a",)
+    first = {each.key: each for each in steps.objects.list()}
     assert rows(steps) == {"orders/new": (1, 1), "orders/gone": (2, 2), "orders/kept": (1, 1)}
     assert revisions(steps) == {
         "index/base": 2,
@@ -202,12 +211,12 @@ def test_steps_lead_where_one_jump_leads_and_only_they_show_what_comes_and_goes(
         "table/gone": 2,
         "table/new": 1,
     }
-    assert steps.advance(2).applied == ("b",)
+    assert steps.operations.advance(2).applied == ("b",)
     assert rows(steps) == {"orders/back": (3, 1), "orders/kept": (1, 1)}
     assert revisions(steps) == {"index/base": 3, "table/back": 1, "table/base": 2}
-    assert steps.advance(3).applied == ("c", "d")
+    assert steps.operations.advance(3).applied == ("c", "d")
     assert rows(steps) == {"orders/back": (3, 1), "orders/new": (5, 2), "orders/kept": (6, 2)}
-    last = {each.key: each for each in steps.list()}
+    last = {each.key: each for each in steps.objects.list()}
     assert revisions(steps) == {"index/base": 5, "table/back": 1, "table/base": 4, "table/new": 2}
     # W17: a key that was removed and created again is another object.
     assert last["table/new"].id != first["table/new"].id
@@ -216,7 +225,7 @@ def test_steps_lead_where_one_jump_leads_and_only_they_show_what_comes_and_goes(
     assert verbs(steps, start) == ["advance"] * 3
 
     with Catalog.open(spark, copied, actor="ann") as jump:
-        done = jump.advance(3)
+        done = jump.operations.advance(3)
         assert (done.before, done.applied) == (0, ("a", "b", "c", "d"))
         assert verbs(jump, start) == ["advance"]
         assert contents(spark, copied) == contents(spark, location)
@@ -229,9 +238,9 @@ def test_steps_lead_where_one_jump_leads_and_only_they_show_what_comes_and_goes(
             (done.version, "changed", "index/base"),
         }
         # W16: later steps bring nothing back, with the staged rows or after they are swept.
-        jump.advance(4)
-        assert jump.recover().swept == ("a", "b", "c", "d")
-        jump.advance(5)
+        jump.operations.advance(4)
+        assert jump.operations.recover().swept == ("a", "b", "c", "d")
+        jump.operations.advance(5)
         assert contents(spark, copied) == contents(spark, location)
         assert_promises(jump)
     assert_promises(steps)
@@ -249,7 +258,7 @@ def contents(spark: SparkSession, location: str) -> list[str]:
 @pytest.mark.stress
 def test_what_is_created_and_dropped_within_a_step_leaves_no_trace(catalog: Catalog) -> None:
     catalog.publish([segment("orders/1", rows=1)])
-    catalog.put([Object("table/x", {"n": 1}), Object("index/x", links=["table/x"])])
+    catalog.objects.put([Object("table/x", {"n": 1}), Object("index/x", links=["table/x"])])
     start = catalog.version
     mistake = ready(
         catalog,
@@ -270,21 +279,21 @@ def test_what_is_created_and_dropped_within_a_step_leaves_no_trace(catalog: Cata
         remove="table/wrong",
         on_existing="replace",
     )
-    step = catalog.advance(5)
+    step = catalog.operations.advance(5)
     assert step.applied == (mistake.id, undo.id)
     assert changed(catalog, start) == {
         (step.version, "changed", "orders/1"),
         (step.version, "changed", "table/x"),
         (step.version, "changed", "index/x"),
     }
-    feed = catalog._store.changes(1, catalog.version).where("kind IN ('segment', 'object')")
+    feed = catalog._context.store.changes(1, catalog.version).where("kind IN ('segment', 'object')")
     assert feed.where("key IN ('orders/wrong', 'table/wrong')").count() == 0
     assert rows(catalog) == {"orders/1": (1, 3)}
     assert revisions(catalog) == {"index/x": 3, "table/x": 3}
-    assert catalog.get("table/x").body == {"n": 1}
+    assert catalog.objects.get("table/x").body == {"n": 1}
     # The names are free for others.
     assert catalog.publish([segment("orders/wrong"), segment("wrong/1")]).inserted == 2
-    assert catalog.put(Object("table/wrong")).revisions == {"table/wrong": 1}
+    assert catalog.objects.put(Object("table/wrong")).revisions == {"table/wrong": 1}
     assert_promises(catalog)
 
 
@@ -309,13 +318,15 @@ def test_a_datasource_takes_no_data_while_its_table_is_staged_and_keeps_it_while
     # W18: a table is not removed while data for it is only staged; that leaves nothing behind.
     remove = catalog.operation("remove", parts=1)
     for what, attempt in {
-        "remove": lambda: catalog.remove("table/orders"),
-        "stand for another": lambda: catalog.put(Object("table/orders", datasource="other")),
+        "remove": lambda: catalog.objects.remove("table/orders"),
+        "stand for another": lambda: catalog.objects.put(
+            Object("table/orders", datasource="other")
+        ),
         "stage": lambda: remove.stage(0, remove="table/orders"),
     }.items():
         error = refusal(catalog, ClaimConflict, attempt, what)
         assert (error.values["keys"], error.values["operation"]) == (("orders",), load.id), what
-    assert catalog.put(Object("table/orders", {"a": 1}, datasource="orders")).revisions
+    assert catalog.objects.put(Object("table/orders", {"a": 1}, datasource="orders")).revisions
     load.publish()
     remove.stage(0, remove="table/orders", drop=["orders/1"])
     # W13 once more: the datasource has data by now, and its table is about to go.
@@ -328,7 +339,7 @@ def test_a_datasource_takes_no_data_while_its_table_is_staged_and_keeps_it_while
         )
         assert (error.values["keys"], error.values["operation"]) == (("orders",), remove.id), mode
     assert (remove.publish().state, ids(catalog)) == ("published", {"clicks/1"})
-    assert catalog.put(table).revisions == {"table/orders": 1}
+    assert catalog.objects.put(table).revisions == {"table/orders": 1}
     assert_promises(catalog)
 
 
@@ -340,9 +351,9 @@ def test_data_waits_behind_the_table_that_it_is_for(catalog: Catalog) -> None:
     assert load.status().floor == 2
     assert refusal(catalog, EpochOrder, load.publish).values["floor"] == 2
     load.publish(epoch=3)
-    assert catalog.advance(2).applied == (create.id,)
+    assert catalog.operations.advance(2).applied == (create.id,)
     assert (ids(catalog), revisions(catalog)) == (set(), {"table/orders": 1})
-    assert catalog.advance(3).applied == (load.id,)
+    assert catalog.operations.advance(3).applied == (load.id,)
     assert rows(catalog) == {"orders/1": (1, 1)}
     assert_promises(catalog)
 
@@ -359,10 +370,10 @@ def test_what_an_operation_keeps_stays_as_it_was_in_steps_and_in_a_jump(
     ready(catalog, 2, id="bare", publish=[bare])
     copied = str(tmp_path / "copy")
     shutil.copytree(location, copied)
-    catalog.advance(1)
-    catalog.advance(2)
+    catalog.operations.advance(1)
+    catalog.operations.advance(2)
     with Catalog.open(spark, copied) as jump:
-        jump.advance(2)
+        jump.operations.advance(2)
         assert rows(catalog) == rows(jump) == {"orders/1": (5, 1)}
         assert contents(spark, copied) == contents(spark, location)
 
@@ -376,14 +387,14 @@ def test_pending_work_survives_that_the_catalog_is_closed_and_opened_again(
         two = staged(first, "two", publish=[segment("orders/1", rows=2)], on_existing="replace")
     # W19: queue and order are in the table, and a recovery does not touch what waits.
     with open_catalog(actor="bob") as second:
-        assert second.recover().swept == ()
-        assert second.operation(id=one.id).status().state == "ready"
-        assert second.operation(id=two.id).status().floor == 2
-        refusal(second, EpochOrder, lambda: second.publish_pending("orders/1", epoch=1))
-        second.publish_pending("orders/1", epoch=2)
+        assert second.operations.recover().swept == ()
+        assert second.operations.get(one.id).status().state == "ready"
+        assert second.operations.get(two.id).status().floor == 2
+        refusal(second, EpochOrder, lambda: second.operations.publish_pending("orders/1", epoch=1))
+        second.operations.publish_pending("orders/1", epoch=2)
     third = open_catalog(actor="eve")
-    assert (third.stable_epoch, ids(third)) == (0, set())
-    assert third.advance(2).applied == (one.id, two.id)
+    assert (third.operations.stable_epoch, ids(third)) == (0, set())
+    assert third.operations.advance(2).applied == (one.id, two.id)
     assert rows(third) == {"orders/1": (2, 2)}
     assert_promises(third)
 
@@ -392,20 +403,20 @@ def test_pending_work_survives_that_the_catalog_is_closed_and_opened_again(
 def test_each_epoch_can_be_read_as_it_was_in_the_end(catalog: Catalog) -> None:
     ready(catalog, 2, publish=[segment("orders/1")], put=Object("table/x"))
     ready(catalog, 4, publish=[segment("orders/2")])
-    catalog.advance(2)
+    catalog.operations.advance(2)
     catalog.publish([segment("orders/plain")])
-    catalog.advance(4)
+    catalog.operations.advance(4)
 
     def seen(epoch: int) -> set[str]:
-        found = catalog.segments(as_of_epoch=epoch).select("segment_id").collect()
+        found = catalog.segments(as_of=Epoch(epoch)).select("segment_id").collect()
         return {row["segment_id"] for row in found}
 
     assert seen(1) == set()
     assert seen(2) == seen(3) == {"orders/1", "orders/plain"}
     assert seen(4) == {"orders/1", "orders/2", "orders/plain"}
-    assert catalog.get("table/x", as_of_epoch=3).revision == 1
-    assert catalog.types(as_of_epoch=1) == ()
-    assert catalog.stable_epoch_at(catalog.version_at_epoch(3)) == 2
+    assert catalog.objects.get("table/x", as_of=Epoch(3)).revision == 1
+    assert catalog.objects.types(as_of=Epoch(1)) == ()
+    assert catalog.operations.stable_epoch_at(catalog.operations.version_at_epoch(3)) == 2
     error = refusal(catalog, VersionNotFound, lambda: seen(5))
     assert (error.values["epoch"], error.values["stable"]) == (5, 4)
     refusal(catalog, InvalidEpoch, lambda: seen(0))

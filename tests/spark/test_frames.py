@@ -19,8 +19,8 @@ def frame_of(spark: SparkSession, rows: int, ddl: str = "'a INT'", start: int = 
 
 
 def staged_rows(catalog: Catalog) -> int:
-    return catalog._staging._session.sql(
-        f"SELECT count(*) AS n FROM {catalog._staging._relation}"
+    return catalog._shared.staging._session.sql(
+        f"SELECT count(*) AS n FROM {catalog._shared.staging._relation}"
     ).collect()[0]["n"]
 
 

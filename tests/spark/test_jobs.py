@@ -110,7 +110,7 @@ def test_jobs_run_under_spark_submit_and_are_recorded(
     code, answer = submit("verify")
     assert (code, answer["found"]) == (1, True)
 
-    runs = catalog.runs().orderBy("started_at").toArrow().to_pylist()
+    runs = catalog.audit.runs().orderBy("started_at").toArrow().to_pylist()
     assert [(run["job"], run["status"], run["actor"]) for run in runs] == [
         (job, "found" if job == "verify" else "done", "nightly")
         for job in (
@@ -119,7 +119,7 @@ def test_jobs_run_under_spark_submit_and_are_recorded(
         )
         if every or job in ("publish", "verify")
     ]
-    named = {run for row in catalog.history().collect() for run in row["runs"] or ()}
+    named = {run for row in catalog.audit.history().collect() for run in row["runs"] or ()}
     assert named == {
         run["run_id"] for run in runs if run["job"] not in ("poll", "retain", "verify")
     }

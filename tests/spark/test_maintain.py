@@ -87,7 +87,7 @@ def test_a_poller_within_the_retention_follows_and_one_beyond_it_loads_anew(
     report = catalog.maintain(retain=NOW, cut_off_pollers=True)
     assert (report.retention, report.vacuumed[0].files) == (NOW, 7)
     with pytest.raises(VersionNotFound, match="can no longer be read"):
-        catalog.changes(1).collect()
+        catalog.audit.changes(1).collect()
     polled = cache.poll()
     assert (polled.reloaded, cache.num_rows("orders/98")) == (True, 1)
     report = catalog.verify()
@@ -96,7 +96,7 @@ def test_a_poller_within_the_retention_follows_and_one_beyond_it_loads_anew(
     with pytest.raises(RetentionTooShort):
         catalog.maintain()
     catalog.maintain(retain=timedelta(days=60))  # the log is kept as long as the files
-    assert "set-retention" in {row["verb"] for row in catalog.history(5).collect()}
+    assert "set-retention" in {row["verb"] for row in catalog.audit.history(5).collect()}
     catalog.publish([segment("orders/97")])
 
 
@@ -139,7 +139,7 @@ def test_a_catalog_in_a_metastore_is_maintained_with_its_runs(
         now = datetime.now(UTC)
         for status in ("running", "done"):
             run = Run("r1", "publish", {"a": "'`\\"}, "ann", now, now, figures={"n": len(status)})
-            catalog.record(run)
+            catalog.audit.record(run)
         (row,) = spark.sql(f"SELECT * FROM {schema_name}.runs").collect()
         assert (row["run_id"], row["figures"], row["arguments"]) == (
             "r1",

@@ -22,45 +22,45 @@ def test_objects_are_put_read_listed_and_removed_with_a_revision_for_every_chang
     catalog: Catalog,
 ) -> None:
     table = Object("table/sales/orders", {"owner": "ann", "ü": [1, 2.5, None, {"deep": True}]})
-    first = catalog.put([table, Object("job/load")], actor="ann")
+    first = catalog.objects.put([table, Object("job/load")], actor="ann")
     assert first.revisions == {"table/sales/orders": 1, "job/load": 1}
-    stored = catalog.get("table/sales/orders")
+    stored = catalog.objects.get("table/sales/orders")
     assert (stored.type, stored.path, stored.revision) == ("table", "sales/orders", 1)
     assert (stored.body, stored.links) == (table.body, {})
     assert (stored.fingerprint, stored.datasource) == (None, None)
     assert (stored.changed_by, stored.commit_id) == ("ann", first.commit_id)
     assert stored.changed_at == stored.published_at
 
-    same = catalog.put(Object("table/sales/orders", dict(reversed(table.body.items()))))
+    same = catalog.objects.put(Object("table/sales/orders", dict(reversed(table.body.items()))))
     assert (same.revisions, same.unchanged) == ({}, ("table/sales/orders",))
     assert (same.commit_id, same.version, catalog.version) == ("", first.version, first.version)
     wider = Object("table/sales/orders", {"owner": "bob"}, datasource="orders")
-    second = catalog.put([wider, Object("job/load")], actor="bob")
+    second = catalog.objects.put([wider, Object("job/load")], actor="bob")
     assert second.revisions == {"table/sales/orders": 2}
     assert (second.unchanged, second.touched) == (("job/load",), ())
-    now = catalog.get("table/sales/orders")
+    now = catalog.objects.get("table/sales/orders")
     assert (now.id, now.published_at) == (stored.id, stored.published_at)
     assert (now.body, now.datasource, now.changed_by) == ({"owner": "bob"}, "orders", "bob")
     assert now.changed_at > stored.changed_at
 
-    job = catalog.get("job/load")
-    assert [each.key for each in catalog.list()] == ["job/load", "table/sales/orders"]
-    assert catalog.list("job") == (job,)
-    assert catalog.list("jo") == catalog.list("load") == ()
-    gone = catalog.remove(["job/load", "job/none"])
+    job = catalog.objects.get("job/load")
+    assert [each.key for each in catalog.objects.list()] == ["job/load", "table/sales/orders"]
+    assert catalog.objects.list("job") == (job,)
+    assert catalog.objects.list("jo") == catalog.objects.list("load") == ()
+    gone = catalog.objects.remove(["job/load", "job/none"])
     assert (gone.removed, gone.absent) == (("job/load",), ("job/none",))
-    nothing = catalog.remove("job/load")
+    nothing = catalog.objects.remove("job/load")
     assert (nothing.removed, nothing.absent) == ((), ("job/load",))
     assert (nothing.commit_id, catalog.version) == ("", gone.version)
-    error = refusal(catalog, UnknownObject, lambda: catalog.get("job/load"))
+    error = refusal(catalog, UnknownObject, lambda: catalog.objects.get("job/load"))
     assert error.values == {"key": "job/load", "version": gone.version}
 
     # A key that is created again is another object; the versions before keep the first.
-    assert catalog.put(Object("job/load")).revisions == {"job/load": 1}
-    assert catalog.get("job/load").id != job.id
-    assert catalog.get("job/load", as_of=second.version) == job
-    assert catalog.get("table/sales/orders", as_of=first.version) == stored
-    assert catalog.list(as_of=0) == ()
+    assert catalog.objects.put(Object("job/load")).revisions == {"job/load": 1}
+    assert catalog.objects.get("job/load").id != job.id
+    assert catalog.objects.get("job/load", as_of=second.version) == job
+    assert catalog.objects.get("table/sales/orders", as_of=first.version) == stored
+    assert catalog.objects.list(as_of=0) == ()
     assert changed(catalog, 0) == {
         (first.version, "added", "table/sales/orders"),
         (first.version, "added", "job/load"),
@@ -74,7 +74,7 @@ def test_objects_are_put_read_listed_and_removed_with_a_revision_for_every_chang
 def test_a_change_touches_everything_that_links_to_it_once_and_links_agree(
     spark: SparkSession, catalog: Catalog
 ) -> None:
-    catalog.put(
+    catalog.objects.put(
         [
             Object("job/a", links=["view/x"]),
             Object("view/x", links=["index/x", "table/x"]),  # two ways lead to the table
@@ -85,13 +85,15 @@ def test_a_change_touches_everything_that_links_to_it_once_and_links_agree(
         ]
     )
     assert set(revisions(catalog).values()) == {1}
-    done = catalog.put(Object("table/x", {"n": 2}))
+    done = catalog.objects.put(Object("table/x", {"n": 2}))
     assert done.revisions == {"table/x": 2}
     assert done.touched == ("index/x", "job/a", "view/x")
-    done = catalog.put([Object("table/x", {"n": 3}), Object("index/x", {"n": 3}, ["table/x"])])
+    done = catalog.objects.put(
+        [Object("table/x", {"n": 3}), Object("index/x", {"n": 3}, ["table/x"])]
+    )
     assert done.revisions == {"index/x": 3, "table/x": 3}
     assert done.touched == ("job/a", "view/x")
-    done = catalog.put(Object("team/a", {"n": 2}, links=["team/b"]))
+    done = catalog.objects.put(Object("team/a", {"n": 2}, links=["team/b"]))
     assert (done.revisions, done.touched) == ({"team/a": 2}, ("team/b",))
     assert revisions(catalog) == {
         **dict.fromkeys(("index/x", "job/a", "table/x", "view/x"), 3),
@@ -106,54 +108,57 @@ def test_a_change_touches_everything_that_links_to_it_once_and_links_agree(
         ("view/x", "index/x", 3),
         ("view/x", "table/x", 3),
     ]
-    catalog.create_views("linked_")
+    catalog.inspect.create_views("linked_")
     row = spark.table("linked_objects").where("key = 'view/x'").first()
     assert row is not None
     assert (row["type"], row["path"], row["revision"]) == ("view", "x", 3)
     assert (row["body"], row["links"]) == ("{}", {"index/x": 3, "table/x": 3})
-    assert row["object_id"] == catalog.get("view/x").id
-    for name in catalog.create_views("linked_"):
+    assert row["object_id"] == catalog.objects.get("view/x").id
+    for name in catalog.inspect.create_views("linked_"):
         spark.catalog.dropTempView(name)
     assert_promises(catalog)
 
 
 def linked(catalog: Catalog) -> list:  # type: ignore[type-arg]
-    return catalog.object_links().orderBy("key", "target").collect()
+    return catalog.inspect.object_links().orderBy("key", "target").collect()
 
 
 @pytest.mark.stress
 def test_links_lead_somewhere_and_what_is_linked_to_stays(catalog: Catalog) -> None:
-    catalog.put([Object("table/x"), Object("index/x", links=["table/x"])])
+    catalog.objects.put([Object("table/x"), Object("index/x", links=["table/x"])])
     cases: dict[str, tuple[type[Exception], Callable[[], object], dict[str, object]]] = {
         "a link to nowhere": (
             UnknownObject,
-            lambda: catalog.put([Object("job/a"), Object("job/b", links=["table/none"])]),
+            lambda: catalog.objects.put([Object("job/a"), Object("job/b", links=["table/none"])]),
             {"key": "table/none", "holder": "job/b"},
         ),
         "removed in use": (
             ObjectInUse,
-            lambda: catalog.remove(["table/x", "job/none"]),
+            lambda: catalog.objects.remove(["table/x", "job/none"]),
             {"key": "table/x", "holders": ("index/x",)},
         ),
         "put twice": (
             InvalidObject,
-            lambda: catalog.put([Object("job/a"), Object("job/a", {"n": 1})]),
+            lambda: catalog.objects.put([Object("job/a"), Object("job/a", {"n": 1})]),
             {"key": "job/a"},
         ),
-        "no key": (InvalidObject, lambda: catalog.remove("job"), {"key": "job"}),
-        "no key to get": (InvalidObject, lambda: catalog.get("job"), {"key": "job"}),
-        "no type": (InvalidObject, lambda: catalog.list("Table"), {"type": "Table"}),
+        "no key": (InvalidObject, lambda: catalog.objects.remove("job"), {"key": "job"}),
+        "no key to get": (InvalidObject, lambda: catalog.objects.get("job"), {"key": "job"}),
+        "no type": (InvalidObject, lambda: catalog.objects.list("Table"), {"type": "Table"}),
     }
     for what, (kind, attempt, values) in cases.items():
         assert refusal(catalog, kind, attempt, what).values == values, what  # type: ignore[arg-type]
     version = catalog.version
-    assert (catalog.put([]).version, catalog.remove([]).version) == (version, version)
+    assert (catalog.objects.put([]).version, catalog.objects.remove([]).version) == (
+        version,
+        version,
+    )
     # Without the link, or together with what holds it, it can go.
-    catalog.put(Object("index/x"))
-    assert catalog.remove("table/x").removed == ("table/x",)
-    catalog.put([Object("team/a", links=["index/x"]), Object("index/x", links=["team/a"])])
-    assert catalog.remove(["team/a", "index/x"]).removed == ("index/x", "team/a")
-    assert catalog.list() == ()
+    catalog.objects.put(Object("index/x"))
+    assert catalog.objects.remove("table/x").removed == ("table/x",)
+    catalog.objects.put([Object("team/a", links=["index/x"]), Object("index/x", links=["team/a"])])
+    assert catalog.objects.remove(["team/a", "index/x"]).removed == ("index/x", "team/a")
+    assert catalog.objects.list() == ()
     assert_promises(catalog)
 
 
@@ -162,19 +167,21 @@ def test_the_schema_of_an_object_is_carried_and_kept_as_long_as_it_is_referred_t
     catalog: Catalog,
 ) -> None:
     catalog.publish([segment("orders/1", "z INT")])
-    catalog.put(Object("table/x", schema="a INT, b STRING COMMENT 'first'"))
-    fingerprint = catalog.get("table/x").fingerprint or ""
+    catalog.objects.put(Object("table/x", schema="a INT, b STRING COMMENT 'first'"))
+    fingerprint = catalog.objects.get("table/x").fingerprint or ""
     assert catalog.schema(fingerprint).ddl == "a INT, b STRING COMMENT 'first'"
-    assert catalog.orphan_schemas().count() == 0
+    assert catalog.inspect.orphan_schemas().count() == 0
     assert catalog.cleanup(grace=NOW).retired == ()
-    again = catalog.put(Object("table/x", schema="b STRING, a INT"))  # the same, spelled otherwise
+    again = catalog.objects.put(
+        Object("table/x", schema="b STRING, a INT")
+    )  # the same, spelled otherwise
     assert again.unchanged == ("table/x",)
-    assert catalog.put(Object("table/x")).revisions == {"table/x": 2}
-    assert catalog.get("table/x").fingerprint is None
+    assert catalog.objects.put(Object("table/x")).revisions == {"table/x": 2}
+    assert catalog.objects.get("table/x").fingerprint is None
     assert [each.fingerprint for each in catalog.cleanup(grace=NOW).retired] == [fingerprint]
     # It comes back with the next object that has it.
-    catalog.put(Object("table/y", schema="a INT, b STRING"))
-    assert catalog.get("table/y").fingerprint == fingerprint
+    catalog.objects.put(Object("table/y", schema="a INT, b STRING"))
+    assert catalog.objects.get("table/y").fingerprint == fingerprint
     report = catalog.cleanup(grace=NOW)
     assert ([each.why for each in report.purged], report.retired) == (["it is live again"], ())
     assert catalog.schemas().count() == 2

@@ -68,7 +68,7 @@ def test_what_is_staged_shows_nowhere_until_all_of_it_shows_at_one_version(
             segment("clicks/1", "c STRING"),
         ]
     )
-    catalog.put(
+    catalog.objects.put(
         [
             Object("table/orders", {"old": True}, datasource="orders"),
             Object("index/orders", links=["table/orders"]),
@@ -76,7 +76,7 @@ def test_what_is_staged_shows_nowhere_until_all_of_it_shows_at_one_version(
         ]
     )
     asked = ["orders/1", "orders/2", "orders/3", "visits/1"]
-    catalog.create_functions("staged_")
+    catalog.inspect.create_functions("staged_")
 
     def in_sql() -> dict[str, str | None]:
         # A frame stays at the version at which it was made.
@@ -145,7 +145,7 @@ def test_what_is_staged_shows_nowhere_until_all_of_it_shows_at_one_version(
         "visits/1": (7, 1),
         "clicks/1": (1, 1),
     }
-    index, table, view = catalog.list()
+    index, table, view = catalog.objects.list()
     assert (table.body, table.datasource) == ({"columns": 2, "rows": 4}, "orders")
     assert (table.revision, index.revision, view.revision) == (2, 2, 1)
     assert (index.links, view.links) == ({"table/orders": 2}, {"index/orders": 2})
@@ -183,7 +183,9 @@ def test_a_hundred_thousand_segments_are_staged_as_a_frame_and_appear_at_once(
     assert done.version == start + 4
     assert (len(cache.snapshot), catalog.segments().count()) == (count, count)
     assert catalog.segments().where("revision > 1").count() == 0
-    assert {row["version"] for row in catalog.changes(done.version - 1).collect()} == {done.version}
+    assert {row["version"] for row in catalog.audit.changes(done.version - 1).collect()} == {
+        done.version
+    }
     more = frame.selectExpr("segment_id", "schema", "num_rows + 1 AS num_rows")
     staged(catalog, "more rows", publish=more, on_existing="replace").publish()
     assert catalog.segments().where("revision = 2").count() == count
@@ -210,7 +212,7 @@ def test_calls_are_repeated_without_harm_and_nothing_changes_what_is_decided(
             ann, InvalidInput, lambda others=others: ann.operation(id="load-1", **others)
         )
         assert "another operation with the id load-1" in error.message
-    his = bob.operation(id="load-1")
+    his = bob.operations.get("load-1")
     assert (his.id, his.name) == ("load-1", "load")
 
     content: dict[str, Any] = {
@@ -281,15 +283,15 @@ def test_calls_are_repeated_without_harm_and_nothing_changes_what_is_decided(
         error = refusal(ann, OperationDecided, attempt)
         assert error.values["state"] == "aborted"
     assert ids(ann) == {"orders/1", "orders/2"}
-    seen = ann.operations().orderBy("name").collect()
+    seen = ann.inspect.operations().orderBy("name").collect()
     assert [
         (row["name"], row["state"], row["parts"], row["parts_staged"], row["claims"], row["owner"])
         for row in seen
     ] == [("load", "published", 2, 2, 0, "ann"), ("trial", "aborted", 1, 1, 0, "ann")]
-    figures = ann.operation_metrics()
+    figures = ann.operations.metrics()
     assert (figures.opened, figures.parts, figures.published, figures.aborted) == (2, 2, 0, 1)
     assert (figures.claimed, figures.joined) == (3, 1)
-    assert bob.operation_metrics().published == 1
+    assert bob.operations.metrics().published == 1
     assert_promises(ann)
 
 
@@ -337,7 +339,7 @@ def claimed_catalog(catalog: Catalog, data: Path) -> None:
             segment("pending/1", None, None, location=location),
         ]
     )
-    catalog.put(
+    catalog.objects.put(
         [
             Object("table/orders", datasource="orders"),
             Object("index/orders", links=["table/orders"]),
@@ -391,11 +393,14 @@ def plain_attempts(spark: SparkSession, catalog: Catalog, data: Path) -> Attempt
         "drop by interval": (("orders/1",), lambda: catalog.drop(starts_at=day(1), ends_at=day(3))),
         "skip": (("orders/1",), lambda: catalog.publish(mixed, on_existing="skip")),
         "replace": (("orders/1",), lambda: catalog.publish(mixed, on_existing="replace")),
-        "put": (OBJECTS, lambda: catalog.put(table)),
-        "put what links to it": (OBJECTS, lambda: catalog.put(index)),
-        "put a link to it": (("table/orders",), lambda: catalog.put(other)),
-        "remove": (("job/load",), lambda: catalog.remove("job/load")),
-        "remove what links to it": (("index/orders",), lambda: catalog.remove("index/orders")),
+        "put": (OBJECTS, lambda: catalog.objects.put(table)),
+        "put what links to it": (OBJECTS, lambda: catalog.objects.put(index)),
+        "put a link to it": (("table/orders",), lambda: catalog.objects.put(other)),
+        "remove": (("job/load",), lambda: catalog.objects.remove("job/load")),
+        "remove what links to it": (
+            ("index/orders",),
+            lambda: catalog.objects.remove("index/orders"),
+        ),
         "drop by datasource": (
             ("orders/1", "orders/2", "orders/new"),
             lambda: catalog.drop(datasource="orders"),
@@ -450,7 +455,7 @@ def test_whoever_meets_a_claim_is_told_the_holder_and_all_is_free_after_an_abort
     assert catalog.drop(["orders/5"]).dropped == 1
     assert catalog.drop(starts_at=day(5), ends_at=day(6)).dropped == 1
     assert catalog.drop(datasource="clicks").dropped == 1
-    assert catalog.put(Object("job/other")).revisions == {"job/other": 1}
+    assert catalog.objects.put(Object("job/other")).revisions == {"job/other": 1}
     assert holder.status().num_claims == 9
 
     holder.abort()
@@ -511,30 +516,30 @@ def test_a_claim_ends_when_the_operation_is_published_or_its_epoch_is_reached(
     catalog: Catalog,
 ) -> None:
     catalog.publish([segment("orders/1")])
-    catalog.put(Object("table/x"))
+    catalog.objects.put(Object("table/x"))
     now = staged(catalog, "now", drop=["orders/1"], put=Object("job/a", links=["table/x"]))
     later = staged(catalog, "later", drop=["clicks/1"], put=Object("job/b", links=["table/x"]))
     # Both hold what they link to, and neither lets others change it.
     change = Object("table/x", {"changed": True})
-    error = refusal(catalog, ClaimConflict, lambda: catalog.put(change))
+    error = refusal(catalog, ClaimConflict, lambda: catalog.objects.put(change))
     assert error.values["keys"] == ("table/x",)
     assert error.values["operation"] in (now.id, later.id)
-    assert catalog.put(Object("job/c", links=["table/x"])).revisions == {"job/c": 1}
+    assert catalog.objects.put(Object("job/c", links=["table/x"])).revisions == {"job/c": 1}
 
     later.publish(epoch=5)
     now.publish()
     assert catalog.publish([segment("orders/1", rows=2)]).inserted == 1
     for what, attempt in {
         "publish": lambda: catalog.publish([segment("clicks/1")]),
-        "put": lambda: catalog.put(change),
+        "put": lambda: catalog.objects.put(change),
     }.items():
         error = refusal(catalog, ClaimConflict, attempt, what)
         assert (error.values["operation"], error.values["state"]) == (later.id, "ready")
         assert error.values["epoch"] == 5
         assert "It waits for epoch 5: advance the stable epoch to it" in error.message
-    catalog.advance(5)
+    catalog.operations.advance(5)
     assert catalog.publish([segment("clicks/1")]).inserted == 1
-    result = catalog.put(change)
+    result = catalog.objects.put(change)
     assert (result.revisions, result.touched) == ({"table/x": 2}, ("job/a", "job/b", "job/c"))
     assert_promises(catalog)
 
@@ -579,7 +584,7 @@ CONTRADICTIONS: dict[str, dict[str, Any]] = {
 def test_parts_that_contradict_each_other_are_refused_and_others_are_united(
     spark: SparkSession, catalog: Catalog
 ) -> None:
-    catalog.put([Object("table/y"), Object("table/z")])
+    catalog.objects.put([Object("table/y"), Object("table/z")])
     operation = catalog.operation("reload", parts=3)
     first = Object("table/x", {"a": 1}, links=["table/z"], schema="a INT", datasource="x")
     published = [segment("orders/1"), segment("orders/3", location="/data/3")]
@@ -598,7 +603,7 @@ def test_parts_that_contradict_each_other_are_refused_and_others_are_united(
     assert (part.claimed, part.joined) == (1, 4)
     operation.stage(2, put=Object("table/x", {"a": 1, "c": None}, links=["table/z"]))
     operation.publish()
-    made = catalog.get("table/x")
+    made = catalog.objects.get("table/x")
     assert (made.body, made.revision) == ({"a": 1, "b": 2, "c": None}, 1)
     assert (made.links, made.datasource) == ({"job/new": 1, "table/z": 1}, "x")
     assert catalog.schema(made.fingerprint or "").ddl == "a INT"
@@ -611,7 +616,7 @@ def test_parts_that_contradict_each_other_are_refused_and_others_are_united(
 def test_what_an_operation_cannot_do_to_objects_is_refused_before_it_is_final(
     catalog: Catalog,
 ) -> None:
-    catalog.put([Object("table/x"), Object("index/x", links=["table/x"])])
+    catalog.objects.put([Object("table/x"), Object("index/x", links=["table/x"])])
     for what, kind, part in (
         ("a link to nowhere", UnknownObject, {"put": Object("job/a", links=["table/none"])}),
         ("a removal in use", ObjectInUse, {"remove": "table/x"}),
@@ -637,7 +642,7 @@ def test_bad_input_is_refused_with_its_value_and_writes_nothing(
     catalog = open_catalog()
     operation = catalog.operation("reload", parts=2)
     reader = open_catalog(read_only=True)
-    joined = reader.operation(id=operation.id)
+    joined = reader.operations.get(operation.id)
     one = [segment("orders/1")]
     nothing = spark.createDataFrame([], "segment_id STRING, schema STRING, num_rows INT")
     frame = spark.sql("SELECT 'orders/1' AS segment_id, 'a INT' AS schema, 1 AS num_rows")
@@ -645,7 +650,7 @@ def test_bad_input_is_refused_with_its_value_and_writes_nothing(
         *(
             (InvalidEpoch, repr(bad), lambda bad=bad, verb=verb: verb(bad))
             for bad in (0, -1, True, 1.0, "1", 1 << 63)
-            for verb in (catalog.advance, lambda epoch: operation.publish(epoch=epoch))
+            for verb in (catalog.operations.advance, lambda epoch: operation.publish(epoch=epoch))
         ),
         *(
             (InvalidInput, repr(bad), lambda bad=bad: operation.stage(bad, publish=one))
@@ -671,18 +676,15 @@ def test_bad_input_is_refused_with_its_value_and_writes_nothing(
             (InvalidInput, "name", lambda bad=bad: catalog.operation(bad))
             for bad in ("", "a\nb", "a" * 1001, 5)
         ),
-        (InvalidInput, "name to open it, or the id", lambda: catalog.operation()),
-        (UnknownOperation, "no operation nobody", lambda: catalog.operation(id="nobody")),
+        (UnknownOperation, "no operation nobody", lambda: catalog.operations.get("nobody")),
         (InvalidInput, "lease", lambda: operation.renew(timedelta(0))),
         (InvalidInput, "Part 0 brings nothing", lambda: operation.stage(0)),
         (InvalidInput, "Part 0 brings nothing", lambda: operation.stage(0, publish=nothing)),
         (InvalidInput, "list of ids", lambda: operation.stage(0, drop="orders/1")),
         (InvalidInput, "list of ids, not None", lambda: operation.stage(0, drop=None)),
         (InvalidInput, "or a DataFrame, not None", lambda: operation.stage(0, publish=None)),
-        (InvalidInput, "not 5", lambda: catalog.publish_pending(5)),
-        (InvalidInput, "keep is a timedelta", lambda: catalog.recover(keep="30d")),
-        (InvalidInput, "its id alone", lambda: catalog.operation(id=operation.id, parts=3)),
-        (InvalidInput, "its id alone", lambda: catalog.operation(id=operation.id, lease=HOUR)),
+        (InvalidInput, "not 5", lambda: catalog.operations.publish_pending(5)),
+        (InvalidInput, "keep is a timedelta", lambda: catalog.operations.recover(keep="30d")),
         (InvalidSegment, "datasource/name", lambda: operation.stage(0, drop=["orders"])),
         (
             InvalidInput,
@@ -707,16 +709,16 @@ def test_bad_input_is_refused_with_its_value_and_writes_nothing(
         ),
         (InvalidObject, "type/path", lambda: operation.stage(0, remove="nothing")),
         (InvalidInput, "parts", lambda: operation.seal(0)),
-        (InvalidInput, "must not be negative", lambda: catalog.recover(keep=-HOUR)),
+        (InvalidInput, "must not be negative", lambda: catalog.operations.recover(keep=-HOUR)),
         (ReadOnly, "read_only", lambda: reader.operation("x")),
         (ReadOnly, "read_only", lambda: joined.stage(0, publish=one)),
         (ReadOnly, "read_only", joined.publish),
         (ReadOnly, "read_only", joined.abort),
-        (ReadOnly, "read_only", lambda: reader.advance(1)),
-        (ReadOnly, "read_only", lambda: reader.publish_pending("orders/1")),
-        (ReadOnly, "read_only", reader.recover),
-        (ReadOnly, "read_only", lambda: reader.put(Object("a/b"))),
-        (ReadOnly, "read_only", lambda: reader.remove("a/b")),
+        (ReadOnly, "read_only", lambda: reader.operations.advance(1)),
+        (ReadOnly, "read_only", lambda: reader.operations.publish_pending("orders/1")),
+        (ReadOnly, "read_only", reader.operations.recover),
+        (ReadOnly, "read_only", lambda: reader.objects.put(Object("a/b"))),
+        (ReadOnly, "read_only", lambda: reader.objects.remove("a/b")),
     ]
     version = catalog.version
     for kind, said, attempt in cases:
@@ -726,4 +728,4 @@ def test_bad_input_is_refused_with_its_value_and_writes_nothing(
         assert said in caught.value.message
     assert catalog.version == version
     assert joined.status().staged == ()
-    assert reader.recover(dry_run=True).version == version
+    assert reader.operations.recover(dry_run=True).version == version

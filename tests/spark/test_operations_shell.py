@@ -120,7 +120,7 @@ def test_types_are_declared_and_objects_ensured_renamed_and_removed_with_all_bel
     assert [row["key"] for row in below] == ["table/shop/orders"]
     answer = strata("objects", "remove", "database/shop", "--cascade", "--dry-run")[1]
     assert (answer["facts"]["removed"], answer["facts"]["dry_run"]) == (2, True)
-    assert len(catalog.list("table")) == 1
+    assert len(catalog.objects.list("table")) == 1
 
 
 @pytest.mark.stress
@@ -195,7 +195,7 @@ def test_operations_are_listed_decided_and_recovered(
     for name, value in (("recover_aborted", 1), ("operations_open", 1), ("operations_expired", 0)):
         label = f'{{command="recover",location="{catalog.location}"}}'
         assert f"strata_{name}{label} {value}.0" in told
-    (run,) = catalog.runs().collect()
+    (run,) = catalog.audit.runs().collect()
     assert (run["job"], run["status"], run["figures"]["swept"]) == ("recover", "done", 2.0)
 
     assert strata("operations", "abort", "undo-1")[1]["facts"]["repeated"] is False

@@ -32,7 +32,7 @@ def test_the_python_on_objects_runs_in_order_and_so_does_its_query(
     for number, code in enumerate(blocks, 1):
         exec(compile(code, f"{PAGE.name}, objects, block {number}", "exec"), names)
     assert_promises(catalog)
-    views = catalog.create_views("page_")
+    views = catalog.inspect.create_views("page_")
     (query,) = re.findall(r"^```sql\n(.+?)^```$", SECTION, re.DOTALL | re.MULTILINE)
     query = query.replace("FROM ", "FROM page_").replace("JOIN ", "JOIN page_")
     assert [tuple(row) for row in spark.sql(query).collect()] == [

@@ -129,7 +129,7 @@ def test_every_field_comes_back_as_it_went_in(catalog: Catalog) -> None:
     assert row["changed_by"] == "o'neil"
     schema = catalog.schema(wanted.schema.fingerprint[:9].upper())
     assert (schema, schema.ddl) == (wanted.schema, wanted.schema.ddl)
-    history = catalog.history(1).collect()[0]
+    history = catalog.audit.history(1).collect()[0]
     assert (history["verb"], history["actors"], history["reasons"]) == (
         "publish",
         ["o'neil"],
@@ -209,7 +209,7 @@ def test_callers_that_wait_together_share_a_commit(catalog: Catalog) -> None:
     assert [(r.version, r.inserted) for r in results] == [(2, 2)] * 4
     assert len({r.commit_id for r in results}) == 1
     metadata = json.loads(
-        catalog._store.history(1).select("userMetadata").collect()[0]["userMetadata"]
+        catalog._context.store.history(1).select("userMetadata").collect()[0]["userMetadata"]
     )
     assert [c["actor"] for c in metadata["callers"]] == [f"caller {n}" for n in range(4)]
     assert catalog.verify(since=0).ok
@@ -264,7 +264,7 @@ def test_a_deadline_counts_waiting_and_leaves_nothing_behind(
 
 def lose_the_first_answer(catalog: Catalog) -> list[Any]:
     """The first statement commits, but its answer does not arrive; returns what was run."""
-    once, calls = catalog._writer._once, []
+    once, calls = catalog._context.writer._once, []
 
     def lose(*args: Any) -> Any:
         done = once(*args)
@@ -273,7 +273,7 @@ def lose_the_first_answer(catalog: Catalog) -> list[Any]:
             raise ConnectionResetError("the answer was lost on the way")
         return done
 
-    catalog._writer._once = lose  # type: ignore[method-assign]
+    catalog._context.writer._once = lose  # type: ignore[method-assign]
     return calls
 
 
@@ -288,7 +288,7 @@ def test_a_lost_answer_is_settled_by_running_again_if_the_history_does_not_know(
     catalog: Catalog,
 ) -> None:
     calls = lose_the_first_answer(catalog)
-    store, asked = catalog._store, []
+    store, asked = catalog._context.store, []
 
     def forgetful(commit_id: str, among: int = 200) -> int | None:
         asked.append(commit_id)

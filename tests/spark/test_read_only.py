@@ -32,36 +32,36 @@ VALUES = {"actor", "location", "stable_epoch", "table_id", "version"}
 SHOWN = {view.name for view in VIEWS if view not in PLATFORM_VIEWS} - VALUES
 READS: Verbs = {
     # It writes, but not to the catalog.
-    "backup": lambda c: c.backup(f"{c.location}/../backup"),
+    "backup": lambda c: c.backups.create(f"{c.location}/../backup"),
     "cache": lambda c: c.cache(datasources=["orders"]).num_rows("orders/1"),
-    "changes": lambda c: c.changes(0).collect(),
-    "contract": lambda c: c.contract("orders"),
+    "changes": lambda c: c.audit.changes(0).collect(),
+    "contract": lambda c: c.contracts.get("orders"),
     # At a path these are temporary views and functions of the user's session.
-    "create_functions": lambda c: c.create_functions("r_"),
-    "create_views": lambda c: c.create_views("r_"),
+    "create_functions": lambda c: c.inspect.create_functions("r_"),
+    "create_views": lambda c: c.inspect.create_views("r_"),
     "datasource_schema": lambda c: c.datasource_schema("orders"),
     "datasource_schemas": lambda c: c.datasource_schemas(),
-    "get": lambda c: c.get("table/a"),
-    "get_setting": lambda c: c.get_setting("deadline"),
-    "growth": lambda c: c.growth(0),
-    "history": lambda c: c.history().collect(),
-    "list": lambda c: c.list(),
-    "named_schema": lambda c: c.named_schema("order"),
-    "operation_metrics": lambda c: c.operation_metrics(),
+    "get": lambda c: c.objects.get("table/a"),
+    "get_setting": lambda c: c.settings.get("deadline"),
+    "growth": lambda c: c.audit.growth(0),
+    "history": lambda c: c.audit.history().collect(),
+    "list": lambda c: c.objects.list(),
+    "named_schema": lambda c: c.names.get("order"),
+    "operation_metrics": lambda c: c.operations.metrics(),
     "read": lambda c: c.read("orders").collect(),
-    "reload_settings": lambda c: c.reload_settings(),
-    "runs": lambda c: c.runs().collect(),
+    "reload_settings": lambda c: c.settings.reload(),
+    "runs": lambda c: c.audit.runs().collect(),
     "schema": lambda c: c.schema(segment().fingerprint or ""),
     "segments": lambda c: c.segments().collect(),
-    "settings": lambda c: c.settings(),
-    "stable_epoch_at": lambda c: c.stable_epoch_at(c.version),
+    "settings": lambda c: c.settings.list(),
+    "stable_epoch_at": lambda c: c.operations.stable_epoch_at(c.version),
     "stats": lambda c: c.stats(),
-    "still_works": lambda c: c.still_works("order", 1),
-    "task": lambda c: c.task(c.tasks().collect()[0]["task_id"]),
-    "tasks": lambda c: c.tasks().collect(),
-    "types": lambda c: c.types(),
+    "still_works": lambda c: c.names.still_works("order", 1),
+    "task": lambda c: c.tasks.get(c.tasks.list().collect()[0]["task_id"]),
+    "tasks": lambda c: c.tasks.list().collect(),
+    "types": lambda c: c.objects.types(),
     "verify": lambda c: c.verify(),
-    "version_at_epoch": lambda c: c.version_at_epoch(1),
+    "version_at_epoch": lambda c: c.operations.version_at_epoch(1),
 }
 # Those that can be asked what they would do answer that.
 DRY_RUNS: Verbs = {
@@ -70,47 +70,47 @@ DRY_RUNS: Verbs = {
     "drop": lambda c: c.drop(["orders/1"], dry_run=True),
     "maintain": lambda c: c.maintain(dry_run=True),
     "publish_files": lambda c: c.publish_files("x", f"{c.location}/../lake", dry_run=True),
-    "recover": lambda c: c.recover(dry_run=True),
-    "register": lambda c: c.register("order", "a INT", dry_run=True),
-    "remove": lambda c: c.remove("table/a", dry_run=True),
-    "remove_contract": lambda c: c.remove_contract("orders", dry_run=True),
-    "retain": lambda c: c.retain(dry_run=True),
-    "roll_audit": lambda c: c.roll_audit(dry_run=True),
-    "rollback": lambda c: c.rollback(1, dry_run=True),
-    "set_contract": lambda c: c.set_contract("orders", Contract(max_rows=1), dry_run=True),
+    "recover": lambda c: c.operations.recover(dry_run=True),
+    "register": lambda c: c.names.register("order", "a INT", dry_run=True),
+    "remove": lambda c: c.objects.remove("table/a", dry_run=True),
+    "remove_contract": lambda c: c.contracts.remove("orders", dry_run=True),
+    "retain": lambda c: c.retention.apply(dry_run=True),
+    "roll_audit": lambda c: c.audit.roll(dry_run=True),
+    "rollback": lambda c: c.backups.rollback(1, dry_run=True),
+    "set_contract": lambda c: c.contracts.set("orders", Contract(max_rows=1), dry_run=True),
     "upgrade": lambda c: c.upgrade(dry_run=True),
 }
 WRITES: Verbs = {
-    "adopt_settings": lambda c: c.adopt_settings({}, "strata.toml"),
-    "advance": lambda c: c.advance(1),
+    "adopt_settings": lambda c: c.settings.adopt({}, "strata.toml"),
+    "advance": lambda c: c.operations.advance(1),
     "announcer": lambda c: c.announcer("job"),
     "backfill": lambda c: c.backfill(),
-    "cancel_task": lambda c: c.cancel_task("7c1e"),
+    "cancel_task": lambda c: c.tasks.cancel("7c1e"),
     "cleanup": lambda c: c.cleanup(),
-    "declare": lambda c: c.declare(PLATFORM),
+    "declare": lambda c: c.objects.declare(PLATFORM),
     "drop": lambda c: c.drop(["orders/1"]),
-    "ensure": lambda c: c.ensure(Object("a/b")),
+    "ensure": lambda c: c.objects.ensure(Object("a/b")),
     "maintain": lambda c: c.maintain(),
     "operation": lambda c: c.operation("x"),
     "publish": lambda c: c.publish([segment("orders/2")]),
     "publish_files": lambda c: c.publish_files("orders", "/nowhere"),
-    "publish_pending": lambda c: c.publish_pending("orders/1"),
-    "put": lambda c: c.put(Object("a/b")),
-    "record": lambda c: c.record(Run("r", "verify", {}, "ann", NOW, NOW)),
-    "recover": lambda c: c.recover(),
-    "register": lambda c: c.register("order", "a BIGINT"),
-    "remove": lambda c: c.remove("table/a"),
-    "remove_contract": lambda c: c.remove_contract("orders"),
-    "rename": lambda c: c.rename("table/a", "b"),
-    "resume_task": lambda c: c.resume_task("7c1e"),
-    "retain": lambda c: c.retain(),
-    "roll_audit": lambda c: c.roll_audit(),
-    "rollback": lambda c: c.rollback(1),
-    "run_task": lambda c: c.run_task("cleanup"),
-    "set_contract": lambda c: c.set_contract("orders", Contract(max_rows=1)),
-    "set_mode": lambda c: c.set_mode("order", "none"),
-    "set_setting": lambda c: c.set_setting("deadline", 5),
-    "unset_setting": lambda c: c.unset_setting("deadline"),
+    "publish_pending": lambda c: c.operations.publish_pending("orders/1"),
+    "put": lambda c: c.objects.put(Object("a/b")),
+    "record": lambda c: c.audit.record(Run("r", "verify", {}, "ann", NOW, NOW)),
+    "recover": lambda c: c.operations.recover(),
+    "register": lambda c: c.names.register("order", "a BIGINT"),
+    "remove": lambda c: c.objects.remove("table/a"),
+    "remove_contract": lambda c: c.contracts.remove("orders"),
+    "rename": lambda c: c.objects.rename("table/a", "b"),
+    "resume_task": lambda c: c.tasks.resume("7c1e"),
+    "retain": lambda c: c.retention.apply(),
+    "roll_audit": lambda c: c.audit.roll(),
+    "rollback": lambda c: c.backups.rollback(1),
+    "run_task": lambda c: c.tasks.run("cleanup"),
+    "set_contract": lambda c: c.contracts.set("orders", Contract(max_rows=1)),
+    "set_mode": lambda c: c.names.set_mode("order", "none"),
+    "set_setting": lambda c: c.settings.set("deadline", 5),
+    "unset_setting": lambda c: c.settings.unset("deadline"),
     "upgrade": lambda c: c.upgrade(),
 }
 
@@ -128,10 +128,10 @@ def test_read_only_refuses_every_verb_that_writes_and_touches_no_file(
     lake = parquet(tmp_path / "lake" / "1.parquet")
     writer = open_catalog()
     writer.publish([segment("orders/1", location=lake)])
-    writer.put([Object("table/a")])
-    writer.register("order", "a INT")
-    writer.advance(1)
-    writer.run_task(TaskKind("noted", in_order(TaskStep("note", lambda work: {}))))
+    writer.objects.put([Object("table/a")])
+    writer.names.register("order", "a INT")
+    writer.operations.advance(1)
+    writer.tasks.run(TaskKind("noted", in_order(TaskStep("note", lambda work: {}))))
     before = everything_in(Path(location))
     reader, old = open_catalog(read_only=True), open_catalog(read_only=True, layout=LATER)
     for name, write in WRITES.items():
@@ -160,6 +160,6 @@ def test_read_only_makes_no_persistent_views_and_functions(
 ) -> None:
     Catalog.open(spark, schema_name)
     with Catalog.open(spark, schema_name, read_only=True) as reader:
-        for write in (reader.create_views, reader.create_functions):
+        for write in (reader.inspect.create_views, reader.inspect.create_functions):
             with pytest.raises(ReadOnly):
                 write()

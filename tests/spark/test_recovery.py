@@ -21,7 +21,9 @@ DAY = timedelta(days=1)
 
 def prepared(catalog: Catalog) -> dict[str, int]:
     """How many rows each operation still has prepared in the table."""
-    found = catalog._store.rows(catalog.version).where("kind = 'staged'").groupBy("operation")
+    found = (
+        catalog._context.store.rows(catalog.version).where("kind = 'staged'").groupBy("operation")
+    )
     return {row["operation"]: row["count"] for row in found.count().collect()}
 
 
@@ -41,16 +43,16 @@ def test_what_was_left_is_aborted_what_is_decided_is_swept_and_later_forgotten(
     staged(ann, "done", id="4-done", publish=[segment("orders/2")]).publish()
     staged(ann, "undone", id="5-undone", publish=[segment("orders/3")]).abort()
     before = ann.version
-    assert ann.recover(dry_run=True).aborted == ()
+    assert ann.operations.recover(dry_run=True).aborted == ()
     time[0] += 2 * HOUR
 
     bob = open_catalog(actor="bob", environment=environment)
-    dry = bob.recover(dry_run=True)
+    dry = bob.operations.recover(dry_run=True)
     assert ([each.id for each in dry.aborted], dry.decided) == (["1-left"], ())
     assert (dry.swept, dry.forgotten) == (("4-done", "5-undone"), ())
     assert (dry.dry_run, dry.version, bob.version) == (True, before, before)
     steps: list[Step] = []
-    report = bob.recover(progress=steps.append, reason="nightly")
+    report = bob.operations.recover(progress=steps.append, reason="nightly")
     (aborted,) = report.aborted
     assert (aborted.id, aborted.name, aborted.owner) == ("1-left", "left", "ann")
     assert aborted.lease_until == time[0] - HOUR
@@ -75,29 +77,29 @@ def test_what_was_left_is_aborted_what_is_decided_is_swept_and_later_forgotten(
     for key in ("visits/1", "clicks/1"):
         refusal(ann, ClaimConflict, lambda key=key: ann.publish([segment(key)]), key)
     assert ann.drop(["orders/1"]).dropped == 1
-    assert ann.put(Object("table/x")).revisions == {"table/x": 1}
+    assert ann.objects.put(Object("table/x")).revisions == {"table/x": 1}
     before = ann.version
-    again = bob.recover()
+    again = bob.operations.recover()
     assert (again.aborted, again.swept, again.forgotten) == ((), (), ())
     assert (again.version, bob.version) == (before, before)
 
     # It stays known for a while what became of an operation.
     time[0] += 29 * DAY
-    assert bob.recover(dry_run=True).forgotten == ()
+    assert bob.operations.recover(dry_run=True).forgotten == ()
     time[0] += 2 * DAY
-    dry = bob.recover(dry_run=True)
+    dry = bob.operations.recover(dry_run=True)
     assert [each.id for each in dry.aborted] == ["2-held"]
     assert dry.forgotten == ("1-left", "4-done", "5-undone")
-    report = bob.recover()
+    report = bob.operations.recover()
     assert ([each.id for each in report.aborted], report.swept) == (["2-held"], ("2-held",))
     assert report.forgotten == dry.forgotten
     for operation in dry.forgotten:
-        refusal(ann, UnknownOperation, lambda o=operation: ann.operation(id=o), operation)
+        refusal(ann, UnknownOperation, lambda o=operation: ann.operations.get(o), operation)
     refusal(ann, UnknownOperation, left.publish, "left")
     assert held.status().state == "aborted"
-    assert bob.recover(keep=timedelta(0)).forgotten == ("2-held",)
-    assert [row["operation_id"] for row in ann.operations().collect()] == ["3-waits"]
-    assert ann.advance(5).applied == ("3-waits",)
+    assert bob.operations.recover(keep=timedelta(0)).forgotten == ("2-held",)
+    assert [row["operation_id"] for row in ann.inspect.operations().collect()] == ["3-waits"]
+    assert ann.operations.advance(5).applied == ("3-waits",)
     assert (ids(ann), revisions(ann)) == ({"orders/2", "clicks/1"}, {"table/x": 1})
     assert_promises(ann)
 
@@ -109,12 +111,12 @@ def test_a_schema_that_is_only_staged_is_kept_until_its_operation_is_aborted_and
     now = timedelta(0)
     part = {"publish": [segment("orders/1", "s INT")], "put": Object("table/x", schema="o INT")}
     given_up = staged(catalog, "given up", **part)
-    assert (catalog.schemas().count(), catalog.orphan_schemas().count()) == (2, 0)
+    assert (catalog.schemas().count(), catalog.inspect.orphan_schemas().count()) == (2, 0)
     assert catalog.cleanup(grace=now).retired == ()
     given_up.abort()
     assert catalog.cleanup(grace=now).retired == ()  # its rows are still there
-    assert catalog.recover().swept == (given_up.id,)
-    assert catalog.orphan_schemas().count() == 2
+    assert catalog.operations.recover().swept == (given_up.id,)
+    assert catalog.inspect.orphan_schemas().count() == 2
     assert len(catalog.cleanup(grace=now).retired) == 2
 
     # What is staged while they are on their way out brings them back.
@@ -124,7 +126,7 @@ def test_a_schema_that_is_only_staged_is_kept_until_its_operation_is_aborted_and
     assert report.retired == ()
     again.publish()
     assert catalog.cache().schema_of("orders/1").ddl == "s INT"
-    assert catalog.schema(catalog.get("table/x").fingerprint or "").ddl == "o INT"
-    catalog.recover(keep=now)
+    assert catalog.schema(catalog.objects.get("table/x").fingerprint or "").ddl == "o INT"
+    catalog.operations.recover(keep=now)
     assert catalog.cleanup(grace=now).retired == ()
     assert_promises(catalog)

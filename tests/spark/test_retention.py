@@ -61,7 +61,7 @@ def test_segments_go_by_age_and_count_through_ordinary_drops(catalog: Catalog) -
             aged("troubled/1", 900),
         ]
     )
-    catalog.put(
+    catalog.objects.put(
         [
             rule("orders", max_age_days=3, max_segments=5),
             rule("database/web", max_segments=2),
@@ -75,7 +75,7 @@ def test_segments_go_by_age_and_count_through_ordinary_drops(catalog: Catalog) -
         ]
     )
     before, version = ids(catalog), catalog.version
-    told = catalog.retain(dry_run=True)
+    told = catalog.retention.apply(dry_run=True)
     assert (catalog.version, ids(catalog)) == (version, before)
     assert (told.version, told.dry_run, told.segments, told.left) == (version, True, 5, 5)
     assert [(each.key, "neither" in each.reason) for each in told.refused] == [
@@ -87,10 +87,10 @@ def test_segments_go_by_age_and_count_through_ordinary_drops(catalog: Catalog) -
     assert (orders.num_rows, orders.size_bytes) == (20, 200)
     assert (orders.oldest, orders.newest) == (NOW - 5 * DAY, NOW - 4 * DAY)
 
-    first = catalog.retain(limit=1, datasources=["orders"], reason="old")
+    first = catalog.retention.apply(limit=1, datasources=["orders"], reason="old")
     assert (first.dropped, first.left, first.ok) == (1, 1, True)
     assert "orders/5" not in ids(catalog)  # the oldest first
-    done = catalog.retain(actor="night", reason="daily")
+    done = catalog.retention.apply(actor="night", reason="daily")
     assert {each.datasource: each.dropped for each in done.datasources} == {
         "clicks": 1,
         "orders": 1,
@@ -102,20 +102,20 @@ def test_segments_go_by_age_and_count_through_ordinary_drops(catalog: Catalog) -
         *("orders/0", "orders/1", "orders/2", "orders/3"),
         *("ruleless/1", "troubled/1", "visits/2", "visits/3"),
     ]
-    last = catalog.history(1).collect()[0]
+    last = catalog.audit.history(1).collect()[0]
     assert (last["verb"], last["actors"], last["reasons"]) == ("drop", ["night"], ["daily"])
     again = catalog.version
-    assert catalog.retain().segments == 0
+    assert catalog.retention.apply().segments == 0
     assert catalog.version == again
 
-    rows = {row["name"]: row for row in catalog.retention_rules().collect()}
+    rows = {row["name"]: row for row in catalog.inspect.retention_rules().collect()}
     assert (rows["orders"]["max_age_days"], rows["orders"]["max_segments"]) == (3.0, 5)
     assert (rows["web"]["scope"], rows["web"]["max_age_days"]) == ("database", None)
     assert (rows["clicks"]["keep_at_least"], rows["exempt"]["enabled"]) == (2, False)
     with pytest.raises(UnknownObject, match="no retention rule for datasource ruleless"):
-        catalog.retain(datasources=["orders", "ruleless"])
+        catalog.retention.apply(datasources=["orders", "ruleless"])
     with pytest.raises(InvalidInput, match="limit"):
-        catalog.retain(limit=0)
+        catalog.retention.apply(limit=0)
 
 
 def test_the_search_in_the_table_finds_what_the_plan_says(catalog: Catalog) -> None:
@@ -133,8 +133,8 @@ def test_the_search_in_the_table_finds_what_the_plan_says(catalog: Catalog) -> N
             Fact(segments[-1].id, micros(NOW), None if ends_at is None else micros(ends_at))
         )
     catalog.publish([*segments, segment("other/1")])
-    store = catalog._store
-    search = Search(store, catalog._opened.segment_buckets, store.head().version)
+    store = catalog._context.store
+    search = Search(store, catalog._context.opened.segment_buckets, store.head().version)
     now = micros(NOW)
     overview = search.overviews(["d'ä", "none"])
     assert overview.keys() == {"d'ä"}
@@ -214,18 +214,18 @@ def test_archived_data_is_copied_listed_and_only_then_dropped(
             aged("orders/new", 1, location=file),
         ]
     )
-    catalog.put(with_archive(archive))
+    catalog.objects.put(with_archive(archive))
     # Killed after the copy, then after the manifest: nothing is dropped, nothing is done twice.
     with pytest.raises(Killed):
-        catalog.retain()
+        catalog.retention.apply()
     copies = {path: path.stat().st_mtime_ns for path in archive.rglob("*.parquet")}
     assert len(copies) == 3
     killed = "retain.archived"
     with pytest.raises(Killed):
-        catalog.retain()
+        catalog.retention.apply()
     assert len(ids(catalog)) == 3
     killed = ""
-    report = catalog.retain(reason="archive")
+    report = catalog.retention.apply(reason="archive")
     (orders,) = report.datasources
     assert (orders.archived, orders.dropped, orders.failed, report.ok) == (2, 2, 0, True)
     assert points.count("retain.dropped") == 1
@@ -248,7 +248,7 @@ def test_archived_data_is_copied_listed_and_only_then_dropped(
     catalog.drop(["orders/one"])
     later = parquet(lake / "later.parquet", "a INT", rows=1)
     catalog.publish([aged("orders/one", 40, ddl="a INT", rows=1, location=later)])
-    assert catalog.retain().archived == 1
+    assert catalog.retention.apply().archived == 1
     places = [row["archived_to"] for row in archived_rows(spark, archive, "orders")]
     assert len(set(places)) == 3
 
@@ -274,7 +274,7 @@ def test_what_cannot_be_archived_stays_and_is_told(
             aged("lost/1", 40),
         ]
     )
-    catalog.put(
+    catalog.objects.put(
         [
             *with_archive(archive),
             rule("plain", max_age_days=30),
@@ -282,7 +282,7 @@ def test_what_cannot_be_archived_stays_and_is_told(
             rule("lost", max_age_days=30, action="archive"),
         ]
     )
-    report = catalog.retain()
+    report = catalog.retention.apply()
     assert not report.ok
     lost, orders, plain = report.datasources
     assert (lost.problem[:31], lost.dropped, lost.left) == ("Segments of lost cannot be arch", 0, 1)
@@ -308,7 +308,7 @@ def test_what_cannot_be_archived_stays_and_is_told(
     answer = json.loads(capsys.readouterr().out)
     assert (answer["facts"]["failed"], answer["facts"]["dropped"]) == (7, 0)
     assert len(answer["tables"]["failures"]) == 7
-    (run,) = catalog.runs().collect()
+    (run,) = catalog.audit.runs().collect()
     assert (run["job"], run["status"], run["figures"]["retention_failed"]) == ("retain", "found", 7)
 
 
@@ -323,7 +323,7 @@ def test_what_others_replaced_dropped_or_claimed_meanwhile_stays(
     file = parquet(tmp_path / "lake" / "x.parquet", rows=1)
     old = [aged(f"orders/{n}", 40, location=file) for n in range(6)]
     other.publish([*old, aged("plain/1", 40), aged("plain/2", 40)])
-    other.put([*with_archive(tmp_path / "cold"), rule("plain", max_age_days=1)])
+    other.objects.put([*with_archive(tmp_path / "cold"), rule("plain", max_age_days=1)])
     early = other.operation("before", parts=1)
     early.stage(0, drop=["orders/0"])
 
@@ -339,7 +339,7 @@ def test_what_others_replaced_dropped_or_claimed_meanwhile_stays(
     catalog = open_catalog(
         environment=Environment(clock=lambda: NOW, pause=lambda _: 0.0, at=meanwhile)
     )
-    report = catalog.retain()
+    report = catalog.retention.apply()
     orders, plain = report.datasources
     assert (orders.archived, orders.dropped, orders.overtaken, orders.failed) == (5, 2, 2, 2)
     assert (orders.left, plain.dropped) == (0, 2)
@@ -348,8 +348,8 @@ def test_what_others_replaced_dropped_or_claimed_meanwhile_stays(
     assert ["claimed by" in each.reason for each in orders.failures] == [True, True]
     assert ids(catalog) == ["orders/0", "orders/1", "orders/3"]
     early.abort()
-    other.put([rule("plain", max_age_days=1, enabled=False)])
-    (orders,) = catalog.retain(datasources=["orders"]).datasources
+    other.objects.put([rule("plain", max_age_days=1, enabled=False)])
+    (orders,) = catalog.retention.apply(datasources=["orders"]).datasources
     assert (orders.dropped, orders.failed) == (1, 2)  # one has no location now, one is claimed
     assert ids(catalog) == ["orders/1", "orders/3"]
     verified = catalog.verify(since=0)

@@ -32,7 +32,7 @@ def contents(catalog: Catalog, as_of: int | None = None) -> dict[str, Any]:
         "segments": sorted(map(str, catalog.segments(as_of).select(*columns).collect())),
         "objects": {
             each.key: (each.id, each.body, sorted(each.links), each.fingerprint, each.datasource)
-            for each in catalog.list(as_of=as_of)
+            for each in catalog.objects.list(as_of=as_of)
         },
     }
 
@@ -47,7 +47,7 @@ def test_contents_go_back_and_everything_else_goes_on(
     catalog: Catalog, tmp_path: Path, there_and_back: bool
 ) -> None:
     catalog.publish([segment(f"orders/{n}", f"a INT, b{n} INT", n) for n in range(1, 5)])
-    catalog.put(
+    catalog.objects.put(
         [
             Object("db/x", {"n": 1}),
             Object("table/x/y", {"t": 1}, links=["db/x"], datasource="orders", schema="s INT"),
@@ -55,11 +55,11 @@ def test_contents_go_back_and_everything_else_goes_on(
             Object("node/gone", {"n": 1}),
         ]
     )
-    catalog.put(Object("node/gone", {"n": 2}))
+    catalog.objects.put(Object("node/gone", {"n": 2}))
     then = catalog.version
     backup = str(tmp_path / "backup")
     if there_and_back:
-        catalog.backup(backup)
+        catalog.backups.create(backup)
     before = contents(catalog)
     cache = catalog.cache()
 
@@ -67,11 +67,11 @@ def test_contents_go_back_and_everything_else_goes_on(
     catalog.drop(["orders/1", "orders/3"])
     catalog.publish([segment("orders/2", "other INT", 9)], on_existing="replace")
     catalog.publish([segment("orders/3", "a INT, b3 INT", 3), segment("visits/1", "v INT")])
-    catalog.put([Object("db/x", {"n": 2}), Object("node/gone", {"n": 3})])
-    catalog.remove(["index/x/y", "table/x/y", "node/gone"])
-    catalog.put([Object("node/gone", {"other": True}), Object("node/new", {})])
+    catalog.objects.put([Object("db/x", {"n": 2}), Object("node/gone", {"n": 3})])
+    catalog.objects.remove(["index/x/y", "table/x/y", "node/gone"])
+    catalog.objects.put([Object("node/gone", {"other": True}), Object("node/new", {})])
     staged(catalog, publish=[segment("visits/2")]).publish()
-    catalog.advance(7)
+    catalog.operations.advance(7)
     catalog.cleanup(grace=timedelta(0))
     catalog.cleanup(grace=timedelta(0))
     after, head = contents(catalog), catalog.version
@@ -79,7 +79,7 @@ def test_contents_go_back_and_everything_else_goes_on(
     seen = revisions(catalog)
     ever = {**revisions(catalog, then), **seen}
 
-    look = catalog.rollback(then, dry_run=True)
+    look = catalog.backups.rollback(then, dry_run=True)
     assert (look.version, look.dry_run, catalog.version) == (head, True, head)
     assert counted(look) == {
         "segment": (1, 2, 2),
@@ -90,24 +90,24 @@ def test_contents_go_back_and_everything_else_goes_on(
     assert first["segment"][0] == ("insert", "orders/1")
     assert ("delete", "node/new") in first["object"]
 
-    report = catalog.rollback(then, actor="ann", reason="a bad day")
+    report = catalog.backups.rollback(then, actor="ann", reason="a bad day")
     assert (report.version, report.beside, counted(report)) == (head + 1, 0, counted(look))
     assert contents(catalog) == before
-    assert catalog.stable_epoch == 7
+    assert catalog.operations.stable_epoch == 7
     for key, revision in revisions(catalog).items():
         assert revision > ever[key], key
     poll = cache.poll()
     assert not poll.reloaded
     assert cache.snapshot.content() == catalog.cache().snapshot.content()
-    (row,) = catalog.history(1).collect()
+    (row,) = catalog.audit.history(1).collect()
     assert (row["verb"], row["actors"]) == ("rollback", ["ann"])
-    again = catalog.rollback(then)
+    again = catalog.backups.rollback(then)
     assert (again.version, again.commit_id, again.changes) == (report.version, "", ())
     if there_and_back:
         # To what was undone, and by the backup to what it holds.
-        catalog.rollback(head)
+        catalog.backups.rollback(head)
         assert contents(catalog) == after
-        over = catalog.rollback(backup=backup, reason="by the backup")
+        over = catalog.backups.rollback(backup=backup, reason="by the backup")
         assert (over.target, over.rows) == (f"backup {backup}", report.rows - 3)
         assert contents(catalog) == before
         catalog.cleanup(grace=timedelta(0))
@@ -121,19 +121,21 @@ def test_what_cannot_go_back_is_refused_and_writes_nothing(
 ) -> None:
     catalog.publish([segment("orders/1")])
     catalog.publish([segment("orders/2"), segment("visits/1")])
-    catalog.put([Object("db/x", {}, datasource="rides"), Object("table/y", {}, links=["db/x"])])
+    catalog.objects.put(
+        [Object("db/x", {}, datasource="rides"), Object("table/y", {}, links=["db/x"])]
+    )
     head = catalog.version
     nothing = str(tmp_path / "nothing")
     reader = open_catalog(read_only=True)
     for kind, attempt in (
-        (InvalidInput, lambda: catalog.rollback()),
-        (InvalidInput, lambda: catalog.rollback(1, backup=nothing)),
-        (BackupNotFound, lambda: catalog.rollback(backup=nothing)),
-        (VersionNotFound, lambda: catalog.rollback(99)),
-        (ReadOnly, lambda: reader.rollback(1)),
+        (InvalidInput, lambda: catalog.backups.rollback()),
+        (InvalidInput, lambda: catalog.backups.rollback(1, backup=nothing)),
+        (BackupNotFound, lambda: catalog.backups.rollback(backup=nothing)),
+        (VersionNotFound, lambda: catalog.backups.rollback(99)),
+        (ReadOnly, lambda: reader.backups.rollback(1)),
     ):
         refusal(catalog, kind, attempt)
-    assert reader.rollback(1, dry_run=True).rows == 4
+    assert reader.backups.rollback(1, dry_run=True).rows == 4
 
     # A claim on what would change: a segment, an object, or the datasource of either.
     for part in (
@@ -142,15 +144,15 @@ def test_what_cannot_go_back_is_refused_and_writes_nothing(
         {"publish": [segment("rides/1")]},
     ):
         operation = staged(catalog, **part)
-        error = refusal(catalog, ClaimConflict, lambda: catalog.rollback(1), str(part))
+        error = refusal(catalog, ClaimConflict, lambda: catalog.backups.rollback(1), str(part))
         assert operation.id in str(error)
         operation.abort()
     # One that claims nothing of it is not in the way, before and after.
     other = staged(catalog, publish=[segment("trips/1")])
-    assert catalog.rollback(1).rows == 4
+    assert catalog.backups.rollback(1).rows == 4
     assert other.publish().state == "published"
-    assert catalog.rollback(head).rows == 5
-    assert {each.key for each in catalog.list()} == {"db/x", "table/y"}
+    assert catalog.backups.rollback(head).rows == 5
+    assert {each.key for each in catalog.objects.list()} == {"db/x", "table/y"}
     report = catalog.verify(since=0)
     assert report.ok, report
 
@@ -160,22 +162,24 @@ def test_a_name_comes_back_with_all_its_versions_or_not_at_all(
     spark: SparkSession, catalog: Catalog, tmp_path: Path
 ) -> None:
     older, newer, last = (str(tmp_path / name) for name in ("older", "newer", "last"))
-    catalog.register("orders", "a INT")
-    catalog.backup(older)
-    catalog.register("orders", "a INT, b INT")
-    catalog.backup(newer)
+    catalog.names.register("orders", "a INT")
+    catalog.backups.create(older)
+    catalog.names.register("orders", "a INT, b INT")
+    catalog.backups.create(newer)
     Catalog.restore(spark, older, str(tmp_path / "copy"))
     copy = Catalog.open(spark, str(tmp_path / "copy"))
     # The backup has more versions than the catalog: who counts them comes along.
-    report = copy.rollback(backup=newer)
+    report = copy.backups.rollback(backup=newer)
     assert counted(report) == {"named": (0, 1, 0), "schema": (1, 0, 0), "version": (1, 0, 0)}
-    assert copy.rollback(backup=older).rows == 0
-    assert copy.register("orders", "a INT, b INT, c INT").version == 3
+    assert copy.backups.rollback(backup=older).rows == 0
+    assert copy.names.register("orders", "a INT, b INT, c INT").version == 3
     # Both went on from there, each in its own way.
-    catalog.register("orders", "a INT, b INT, d INT")
-    catalog.backup(last)
+    catalog.names.register("orders", "a INT, b INT, d INT")
+    catalog.backups.create(last)
     for dry_run in (True, False):
-        error = refusal(copy, NumberTaken, lambda d=dry_run: copy.rollback(backup=last, dry_run=d))
+        error = refusal(
+            copy, NumberTaken, lambda d=dry_run: copy.backups.rollback(backup=last, dry_run=d)
+        )
         assert "orders/3" in str(error)
     verified = copy.verify(since=0)
     assert verified.ok, verified

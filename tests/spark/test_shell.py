@@ -143,7 +143,7 @@ def test_a_job_is_recorded_and_its_commits_name_the_run(
     code, answer = strata("verify", "--since", "0", job=True)
     assert (code, answer["facts"]) == (0, {"version": 1, "since": 0, "holds": True})
 
-    runs = {(r["job"], r["status"]): r for r in catalog.runs().toArrow().to_pylist()}
+    runs = {(r["job"], r["status"]): r for r in catalog.audit.runs().toArrow().to_pylist()}
     assert set(runs) == {("publish", "done"), ("publish", "failed"), ("verify", "done")}
     done, failed = runs["publish", "done"], runs["publish", "failed"]
     assert (done["version_before"], done["version_after"], done["actor"]) == (0, 1, "ann")
@@ -152,7 +152,7 @@ def test_a_job_is_recorded_and_its_commits_name_the_run(
     assert done["started_at"] < done["ended_at"] == done["seen_at"]
     assert (failed["error_condition"], failed["version_after"]) == ("INVALID_INPUT", 1)
     assert "nowhere.csv" in failed["error_message"]
-    (commit,) = catalog.history().where("verb = 'publish'").collect()
+    (commit,) = catalog.audit.history().where("verb = 'publish'").collect()
     assert commit["runs"] == [done["run_id"]]
 
     text = metrics.read_text()
@@ -166,10 +166,10 @@ def test_what_only_reads_is_recorded_by_jobs_and_by_the_shell_if_wanted(
 ) -> None:
     catalog.publish([segment()])
     strata("verify")
-    assert catalog.runs().count() == 0
+    assert catalog.audit.runs().count() == 0
     strata("verify", "--record")
     strata("poll", "--no-record", job=True)
-    assert [r["job"] for r in catalog.runs().collect()] == ["verify"]
+    assert [r["job"] for r in catalog.audit.runs().collect()] == ["verify"]
 
 
 def test_verify_finds_what_somebody_wrote_by_other_means(
@@ -208,7 +208,7 @@ def test_a_poll_prints_what_changed_and_goes_on_from_the_last_one(
     changes = [(r["version"], r["change"], r["key"]) for r in answer["tables"]["changes"]]
     assert (2, "removed", "orders/1") in changes
     assert (3, "changed", "orders/2") in changes
-    last = catalog.runs().orderBy("started_at", ascending=False).first()
+    last = catalog.audit.runs().orderBy("started_at", ascending=False).first()
     assert last is not None
     assert (last["figures"]["polls"], last["figures"]["changed"]) == (2.0, 1.0)
     assert strata("poll", "--since", "99")[0] == 2
@@ -225,7 +225,7 @@ def test_an_interrupt_ends_with_130_and_is_recorded(
     code, answer = strata("poll", "--every", "1", job=True)
     assert code == 130
     assert answer["error"]["condition"] == "INTERRUPTED"
-    (run,) = catalog.runs().collect()
+    (run,) = catalog.audit.runs().collect()
     assert (run["status"], run["error_condition"]) == ("interrupted", "INTERRUPTED")
     # The next one goes on after what was shown, not after what was there when it ended.
     assert strata("poll", "--since", "last", job=True)[1]["facts"]["added"] == 1
@@ -246,7 +246,7 @@ def test_a_run_that_gave_up_ends_with_3(strata: Strata, manifest: str, catalog: 
         "retryable": True,
         "values": {},
     }
-    assert [r["status"] for r in catalog.runs().collect()] == ["gave_up"]
+    assert [r["status"] for r in catalog.audit.runs().collect()] == ["gave_up"]
 
 
 @pytest.mark.stress
@@ -274,7 +274,7 @@ def test_cleanup_and_maintain_say_what_they_did(strata: Strata, catalog: Catalog
 def test_a_dry_run_leaves_no_trace(strata: Strata, catalog: Catalog) -> None:
     for command in (["cleanup"], ["maintain"], ["drop", "--datasource", "orders"]):
         assert strata(*command, "--dry-run")[1]["facts"]["dry_run"] is True
-    assert (catalog.version, catalog.runs().count()) == (0, 0)
+    assert (catalog.version, catalog.audit.runs().count()) == (0, 0)
 
 
 def test_a_table_of_somebody_else_is_not_taken_for_the_runs(
@@ -339,7 +339,7 @@ def test_files_are_published_with_what_they_say_and_what_is_wrong_is_listed(
 
     code, answer = strata(*command, "--dry-run")
     assert (code, answer["facts"]["published"], answer["facts"]["dry_run"]) == (0, 5, True)
-    assert (catalog.version, catalog.runs().count()) == (0, 0)
+    assert (catalog.version, catalog.audit.runs().count()) == (0, 0)
 
     code, answer = strata(*command, "--limit", "1", "--reason", "daily load")
     assert (code, answer["found"], answer["more"]) == (1, True, ["broken"])
@@ -378,7 +378,7 @@ def test_files_are_published_with_what_they_say_and_what_is_wrong_is_listed(
 
     code, answer = strata("publish-files", "orders", f"{data}/*.orc", "--no-record")
     assert (code, answer["error"]["condition"]) == (2, "INVALID_INPUT")
-    (run,) = catalog.runs().collect()
+    (run,) = catalog.audit.runs().collect()
     assert (run["job"], run["status"], run["figures"]["broken"]) == ("publish-files", "found", 2.0)
     assert catalog.verify(since=0).ok
 
@@ -437,7 +437,7 @@ def test_segments_come_without_a_schema_and_a_backfill_finds_it_or_says_why_not(
         (5, None),
     ]
 
-    (run,) = catalog.runs().collect()
+    (run,) = catalog.audit.runs().collect()
     assert (run["job"], run["status"]) == ("backfill", "found")
     assert set(run["figures"]) == {
         *("completed", "overtaken", "claimed", "quarantined", "resting", "left"),
@@ -563,7 +563,7 @@ def test_a_grace_is_understood_by_both_doors(strata: Strata, catalog: Catalog) -
     catalog.publish([segment()])
     catalog.drop(["orders/1"])
     assert strata("cleanup", "--grace", "1h", job=True)[1]["facts"]["retired"] == 0
-    (run,) = catalog.runs().collect()
+    (run,) = catalog.audit.runs().collect()
     assert json.loads(run["arguments"])["grace"] == str(timedelta(hours=1))
 
 

@@ -166,14 +166,14 @@ def record_runs(catalog: Catalog) -> None:
     )
     lost = Run("run-3", "verify", {}, "ann", NOW - timedelta(hours=8), NOW - timedelta(hours=7))
     for run in (loaded, gave_up, lost):
-        catalog.record(run)
+        catalog.audit.record(run)
 
     def fail(work: TaskWork) -> dict[str, Any]:
         raise RuntimeError("no disk")
 
     counted = TaskStep("count", lambda work: {"counted": 2})
     with pytest.raises(RuntimeError, match="no disk"):
-        catalog.run_task(TaskKind("inventory", in_order(counted, TaskStep("write", fail))))
+        catalog.tasks.run(TaskKind("inventory", in_order(counted, TaskStep("write", fail))))
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ def here(text: str, catalog: Catalog) -> str:
 def page(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Filled]:
     catalog = fill(spark, str(tmp_path_factory.mktemp("page") / "meta"))
     record_runs(catalog)
-    catalog.roll_audit()
+    catalog.audit.roll()
     names: dict[str, Any] = {"spark": spark, "catalog": catalog}
     for number, snippet in enumerate(SNIPPETS):
         exec(compile(here(snippet, catalog), f"sql.md snippet {number + 1}", "exec"), names)

@@ -38,12 +38,12 @@ def test_a_task_is_run_shown_cancelled_and_resumed(
 ) -> None:
     code, answer = strata("cleanup", "--as-task", "--dry-run")
     assert (code, answer["facts"]["dry_run"]) == (0, True)
-    assert catalog.tasks().collect() == []  # a dry run leaves none
+    assert catalog.tasks.list().collect() == []  # a dry run leaves none
     code, answer = strata("cleanup", "--as-task", "--grace", "0", "--reason", "x", job=True)
     facts = answer["facts"]
     assert (code, facts["state"], facts["name"]) == (0, "done", "cleanup")
     # One row for the run and its task; the step fails once in the next one, and that rests.
-    (run,) = catalog.runs().collect()
+    (run,) = catalog.audit.runs().collect()
     assert (run["run_id"], run["status"], run["job"]) == (facts["task_id"], "done", "cleanup")
 
     def failing(*_: Any, **__: Any) -> None:
@@ -65,4 +65,4 @@ def test_a_task_is_run_shown_cancelled_and_resumed(
     code, answer = strata("tasks", "show", beginning)
     (shown,) = answer["tables"]["results"]
     assert (code, json.loads(shown["result"])["aborted"]) == (0, 0)
-    assert catalog.runs().count() == catalog.tasks().count() == 2
+    assert catalog.audit.runs().count() == catalog.tasks.list().count() == 2

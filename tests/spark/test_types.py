@@ -23,22 +23,24 @@ ONE_EACH = {rule: what for what, (_, rule, _) in reversed(BREAKS.items())}.value
 def test_every_change_that_breaks_a_rule_is_refused_by_its_name_and_writes_nothing(
     spark: SparkSession, catalog: Catalog, cases: list[str]
 ) -> None:
-    assert len(catalog.declare(PLATFORM).revisions) == len(PLATFORM)
-    catalog.put(GROUND)
+    assert len(catalog.objects.declare(PLATFORM).revisions) == len(PLATFORM)
+    catalog.objects.put(GROUND)
     version = catalog.version
     for what in cases:
         changes, rule, key = BREAKS[what]
         verb, given = (
-            (catalog.put, changes.puts.values())
+            (catalog.objects.put, changes.puts.values())
             if changes.puts
-            else (catalog.remove, changes.removes)
+            else (catalog.objects.remove, changes.removes)
         )
         with pytest.raises(RuleViolation) as refused:
             verb(given)  # type: ignore[operator]
         assert (refused.value.values["rule"], refused.value.values["key"]) == (rule, key), what
         assert SECRET not in f"{refused.value} {refused.value.values}"
     # The same again is no change.
-    assert catalog.declare(PLATFORM).commit_id == catalog.put(GROUND).commit_id == ""
+    assert (
+        catalog.objects.declare(PLATFORM).commit_id == catalog.objects.put(GROUND).commit_id == ""
+    )
     assert catalog.version == version
     kept = spark.read.format("delta").load(f"{catalog.location}/entries")
     assert kept.where(f"contains(payload, '{SECRET}')").count() == 0
@@ -50,13 +52,13 @@ def test_random_changes_keep_all_rules_and_one_that_is_broken_by_hand_is_found(
     spark: SparkSession, catalog: Catalog, accepted: int
 ) -> None:
     chance = random.Random(accepted)
-    catalog.declare(PLATFORM)
-    catalog.put(GROUND)
+    catalog.objects.declare(PLATFORM)
+    catalog.objects.put(GROUND)
     begun, refused = catalog.version, 0
     while catalog.version < begun + accepted:
         verb, given, options = any_call(chance)
         try:
-            getattr(catalog, verb)(*given, **options)
+            getattr(catalog.objects, verb)(*given, **options)
         except (RuleViolation, ObjectInUse, UnknownObject):
             refused += 1
     assert refused >= accepted // 3
@@ -78,65 +80,71 @@ def test_random_changes_keep_all_rules_and_one_that_is_broken_by_hand_is_found(
 def test_objects_are_ensured_renamed_listed_below_their_parents_and_removed_with_all_below(
     spark: SparkSession, catalog: Catalog
 ) -> None:
-    catalog.put([Object("team/a", {"size": 2}), Object("note/x", links=["team/a"])])
+    catalog.objects.put([Object("team/a", {"size": 2}), Object("note/x", links=["team/a"])])
     team = ObjectType("team", fields={"size": whole(0, default=1), "room": text()})
-    refused = refusal(catalog, RuleViolation, lambda: catalog.declare(ObjectType("team")))
+    refused = refusal(catalog, RuleViolation, lambda: catalog.objects.declare(ObjectType("team")))
     assert refused.values["violations"] == (("fields", "team/a"),)
-    catalog.declare([*PLATFORM, team])
-    assert {declared.name for declared in catalog.types()} == {e.name for e in (*PLATFORM, team)}
-    assert team in catalog.types()
-    catalog.put([*GROUND, Object("note/n", {"about": "n1"}, links=["node/n1"], schema="a INT")])
-    created = catalog.get("note/n")
+    catalog.objects.declare([*PLATFORM, team])
+    assert {declared.name for declared in catalog.objects.types()} == {
+        e.name for e in (*PLATFORM, team)
+    }
+    assert team in catalog.objects.types()
+    catalog.objects.put(
+        [*GROUND, Object("note/n", {"about": "n1"}, links=["node/n1"], schema="a INT")]
+    )
+    created = catalog.objects.get("note/n")
 
-    ensured = catalog.ensure([node("n3"), Object("team/a", {"room": "1"}), Object("team/b")])
+    ensured = catalog.objects.ensure(
+        [node("n3"), Object("team/a", {"room": "1"}), Object("team/b")]
+    )
     assert ensured.revisions == {"team/a": 2, "team/b": 1}
     assert (ensured.unchanged, ensured.touched) == (("node/n3",), ("note/x",))
-    assert catalog.get("team/a").body == {"size": 2, "room": "1"}
-    assert catalog.ensure(Object("team/a", {"room": "1"})).commit_id == ""
+    assert catalog.objects.get("team/a").body == {"size": 2, "room": "1"}
+    assert catalog.objects.ensure(Object("team/a", {"room": "1"})).commit_id == ""
 
-    shards = [each.key for each in catalog.list("shard", parent="datastore/main")]
+    shards = [each.key for each in catalog.objects.list("shard", parent="datastore/main")]
     assert shards == ["shard/main/a", "shard/main/b", "shard/main/c"]
-    assert catalog.list("shard", parent="datastore/cold") == ()
-    assert catalog.list("shard", parent="node/main") == ()
-    (kept,) = catalog.list("retention", parent="database/sales")
+    assert catalog.objects.list("shard", parent="datastore/cold") == ()
+    assert catalog.objects.list("shard", parent="node/main") == ()
+    (kept,) = catalog.objects.list("retention", parent="database/sales")
     assert kept.key == "retention/database/sales"
     for attempt in (
-        lambda: catalog.list("note", parent="node/n1"),
-        lambda: catalog.list(parent="node/n1"),
+        lambda: catalog.objects.list("note", parent="node/n1"),
+        lambda: catalog.objects.list(parent="node/n1"),
     ):
         refusal(catalog, InvalidObject, attempt)
-    refusal(catalog, InvalidType, lambda: catalog.declare("team"))  # type: ignore[arg-type]
+    refusal(catalog, InvalidType, lambda: catalog.objects.declare("team"))  # type: ignore[arg-type]
 
     # A rename: the same objects under other keys, in one commit.
-    before = catalog.get("datastore/main"), catalog.get("replica/main/a/one")
-    done = catalog.rename("datastore/main", "hot", reason="hotter")
+    before = catalog.objects.get("datastore/main"), catalog.objects.get("replica/main/a/one")
+    done = catalog.objects.rename("datastore/main", "hot", reason="hotter")
     assert done.renamed["replica/main/a/one"] == "replica/hot/a/one"
     assert len(done.renamed) == 7
     assert (done.removed, done.revisions["datastore/hot"]) == ((), 2)
-    after = catalog.get("datastore/hot"), catalog.get("replica/hot/a/one")
+    after = catalog.objects.get("datastore/hot"), catalog.objects.get("replica/hot/a/one")
     for old, new in zip(before, after, strict=True):
         assert (new.id, new.revision) == (old.id, old.revision + 1)
         assert (new.published_at, new.changed_at > old.changed_at) == (old.published_at, True)
-    renamed = catalog.rename("node/n1", "first")
+    renamed = catalog.objects.rename("node/n1", "first")
     assert renamed.touched == ("note/n", "replica/hot/a/one")
-    assert catalog.get("replica/hot/a/one").body["node"] == "first"
-    note = catalog.get("note/n")
+    assert catalog.objects.get("replica/hot/a/one").body["node"] == "first"
+    note = catalog.objects.get("note/n")
     assert (note.fingerprint, dict(note.links)) == (created.fingerprint, {"node/first": 2})
     assert catalog.schema(note.fingerprint or "").ddl == "a INT"
-    assert catalog.rename("node/first", "first").commit_id == ""
-    refusal(catalog, RuleViolation, lambda: catalog.rename("node/first", "n2"))
+    assert catalog.objects.rename("node/first", "first").commit_id == ""
+    refusal(catalog, RuleViolation, lambda: catalog.objects.rename("node/first", "n2"))
     assert verbs(catalog, renamed.version - 2) == ["rename", "rename"]
 
     version = catalog.version
-    refusal(catalog, ObjectInUse, lambda: catalog.remove("table/sales/orders"))
-    dry = catalog.remove("table/sales/orders", cascade=True, dry_run=True)
+    refusal(catalog, ObjectInUse, lambda: catalog.objects.remove("table/sales/orders"))
+    dry = catalog.objects.remove("table/sales/orders", cascade=True, dry_run=True)
     assert dry.removed == (
         *("index/sales/orders/day", "index/sales/orders/pk", "table/sales/orders"),
     )
     assert (dry.dry_run, dry.commit_id, catalog.version) == (True, "", version)
-    gone = catalog.remove("table/sales/orders", cascade=True)
+    gone = catalog.objects.remove("table/sales/orders", cascade=True)
     assert (gone.removed, gone.dry_run) == (dry.removed, False)
-    refusal(catalog, RuleViolation, lambda: catalog.remove("datastore/hot", cascade=True))
+    refusal(catalog, RuleViolation, lambda: catalog.objects.remove("datastore/hot", cascade=True))
     assert_promises(catalog)
     shown_in_views(spark, catalog)
 
@@ -152,7 +160,7 @@ def test_objects_are_ensured_renamed_listed_below_their_parents_and_removed_with
 
 
 def shown_in_views(spark: SparkSession, catalog: Catalog) -> None:
-    names = catalog.create_views("typed_")
+    names = catalog.inspect.create_views("typed_")
     replicas = spark.table("typed_replicas").orderBy("key")
     assert [tuple(row)[:7] for row in replicas.collect()] == [
         ("replica/hot/a/one", "hot", "a", "one", "first", "follower", "config"),
@@ -181,8 +189,8 @@ def shown_in_views(spark: SparkSession, catalog: Catalog) -> None:
 def test_operations_are_judged_when_they_are_decided_and_stay_applicable_until_then(
     catalog: Catalog,
 ) -> None:
-    catalog.declare(PLATFORM)
-    catalog.put(GROUND)
+    catalog.objects.declare(PLATFORM)
+    catalog.objects.put(GROUND)
     # Parts are asked for what no other part can mend, and completed by their types together.
     operation = catalog.operation("grow", parts=2)
     refusal(
@@ -194,14 +202,14 @@ def test_operations_are_judged_when_they_are_decided_and_stay_applicable_until_t
     operation.stage(0, put=[Object("replica/main/b/one", {"role": "leader"})])
     operation.stage(1, put=[replica("b", "one", "n4"), node("n4")])
     operation.publish()
-    grown = catalog.get("replica/main/b/one")
+    grown = catalog.objects.get("replica/main/b/one")
     assert grown.body == {"node": "n4", "role": "leader", "state": "config"}
     assert set(grown.links) == {"node/n4", "shard/main/b"}
 
     # Ready is final: others may not break what waits, whether alone or in an operation.
     waiting = ready(catalog, 9, "wait", put=[replica("c", "one", "n1")])
     more = replica("c", "two", "n2")
-    error = refusal(catalog, RuleViolation, lambda: catalog.put(more))
+    error = refusal(catalog, RuleViolation, lambda: catalog.objects.put(more))
     assert (error.values["rule"], error.values["operation"]) == ("at_most", waiting.id)
     assert waiting.id in error.message
     clash = staged(catalog, "clash", put=[replica("c", "three", "n3")])
@@ -209,7 +217,7 @@ def test_operations_are_judged_when_they_are_decided_and_stay_applicable_until_t
     for epoch, breaks in ((None, waiting.id), (5, waiting.id), (10, None)):
         error = refusal(catalog, RuleViolation, lambda e=epoch: clash.publish(epoch=e))
         assert error.values.get("operation") == breaks
-    assert catalog.advance(9).applied == (waiting.id,)
+    assert catalog.operations.advance(9).applied == (waiting.id,)
     assert revisions(catalog)["replica/main/c/one"] == 1
     error = refusal(catalog, RuleViolation, clash.publish)
     assert (error.values["rule"], "operation" in error.values) == ("at_most", False)

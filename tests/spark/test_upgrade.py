@@ -52,9 +52,9 @@ def test_an_older_layout_is_read_and_upgraded_before_writing(
     later.upgrade()
     assert later.upgrade().statements == ()
     assert later.publish([segment("orders/2")]).inserted == 1
-    detail = later._store.detail()
+    detail = later._context.store.detail()
     assert detail.properties["delta.checkpointInterval"] == "50"
-    assert "owner" in later._store.rows(later.version).columns
+    assert "owner" in later._context.store.rows(later.version).columns
     with pytest.raises(LayoutTooNew):
         open_catalog()
     assert open_catalog(layout=LATER).cache().datasources() == {"orders": 2}
@@ -65,7 +65,7 @@ def test_an_upgrade_that_was_cut_short_is_finished_by_the_next(
 ) -> None:
     catalog = open_catalog()
     first = open_catalog(layout=LATER).upgrade(dry_run=True).statements[0]
-    catalog._store.session.sql(first)  # the column is there, the number is not
+    catalog._context.store.session.sql(first)  # the column is there, the number is not
     later = open_catalog(layout=LATER)
     assert len(later.upgrade().statements) == 1
     assert later.publish([segment("orders/1")]).inserted == 1
@@ -98,7 +98,7 @@ def write_as_layout_1(spark: SparkSession, location: str) -> None:
 def test_a_catalog_of_layout_1_is_read_as_it_is(
     spark: SparkSession, first: Catalog, open_catalog: Callable[..., Catalog]
 ) -> None:
-    assert first._store.rows(1).columns == [column.name for column in ENTRY_COLUMNS]
+    assert first._context.store.rows(1).columns == [column.name for column in ENTRY_COLUMNS]
     assert first.cache().datasources() == {"orders": 2}
     assert first.cache().poll().after == 1
     assert (first.stats().rows, first.stats().orphans, first.stats().objects) == (6, 1, 0)
@@ -108,7 +108,7 @@ def test_a_catalog_of_layout_1_is_read_as_it_is(
             assert frame.columns == list(view.columns), view.name
             assert frame.isEmpty() == (view.name in OF_OPERATIONS | NOT_THERE), view.name
     assert first.verify().ok
-    made = first.create_views("old_")
+    made = first.inspect.create_views("old_")
     shown = [view.name for view in (*VIEWS, CHANGES) if view.name not in OF_OPERATIONS]
     assert set(made) == {f"old_{name}" for name in shown}
     assert [row[0] for row in spark.sql("SELECT epoch FROM old_stable_epoch").collect()] == [0]
@@ -151,11 +151,11 @@ def test_a_catalog_of_layout_1_is_upgraded_and_then_holds_operations(
         stable(3),
         stored("table/x"),
     )
-    assert [row["claims"] for row in catalog.operations().collect()] == [1]
-    assert catalog.operations(as_of=1).isEmpty()  # before there were such columns
-    assert catalog.claims(as_of=1).isEmpty()
-    assert first.operations().count() == 1  # opened before the upgrade, and reads on
-    made = catalog.create_views("new_")
+    assert [row["claims"] for row in catalog.inspect.operations().collect()] == [1]
+    assert catalog.inspect.operations(as_of=1).isEmpty()  # before there were such columns
+    assert catalog.inspect.claims(as_of=1).isEmpty()
+    assert first.inspect.operations().count() == 1  # opened before the upgrade, and reads on
+    made = catalog.inspect.create_views("new_")
     assert set(made) == {f"new_{view.name}" for view in (*VIEWS, CHANGES)}
     assert [row["epoch"] for row in spark.table("new_stable_epoch").collect()] == [3]
     assert spark.table("new_claims").count() == 1
@@ -178,7 +178,7 @@ def test_the_views_of_a_schema_come_with_the_upgrade(spark: SparkSession, schema
         shown = {row["viewName"] for row in spark.sql(f"SHOW VIEWS IN {schema_name}").collect()}
         assert shown == {view.name for view in (*VIEWS, CHANGES)} - OF_OPERATIONS
         with pytest.raises(UpgradeNeeded):
-            catalog.create_views()
+            catalog.inspect.create_views()
         catalog.upgrade()
         shown = {row["viewName"] for row in spark.sql(f"SHOW VIEWS IN {schema_name}").collect()}
         assert shown == {view.name for view in (*VIEWS, CHANGES)}

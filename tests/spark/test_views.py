@@ -37,7 +37,7 @@ def fill(catalog: Catalog) -> None:
 def test_views_on_a_path_are_registered_with_a_prefix_and_follow_the_table(
     spark: SparkSession, catalog: Catalog
 ) -> None:
-    names = catalog.create_views("meta_")
+    names = catalog.inspect.create_views("meta_")
     assert names == [f"meta_{view.name}" for view in (*VIEWS, CHANGES)]
     assert spark.table("meta_segments").count() == 0
     fill(catalog)
@@ -62,7 +62,7 @@ def test_views_on_a_path_are_registered_with_a_prefix_and_follow_the_table(
 
 
 def test_every_column_of_every_view_has_a_comment(spark: SparkSession, schema_name: str) -> None:
-    Catalog.open(spark, schema_name).run_task("recover")  # from then on there is a view of tasks
+    Catalog.open(spark, schema_name).tasks.run("recover")  # from then on there is a view of tasks
     for view in (*VIEWS, CHANGES, TASKS_VIEW):
         name = f"{schema_name}.{view.name}"
         described = {
@@ -78,7 +78,7 @@ def test_the_past_is_read_by_version_or_time(catalog: Catalog) -> None:
     assert catalog.segments().count() == 2
     assert catalog.segments(as_of=1).count() == 3
     assert catalog.datasources(as_of=0).count() == 0
-    moment = catalog.history().where("version = 1").collect()[0]["timestamp"].astimezone(UTC)
+    moment = catalog.audit.history().where("version = 1").collect()[0]["timestamp"].astimezone(UTC)
     assert catalog.segments(as_of=moment).count() == 3
     assert catalog.segments(as_of=datetime.now(UTC) + timedelta(days=1)).count() == 2
     with pytest.raises(VersionNotFound, match="reach back"):
@@ -99,8 +99,12 @@ def test_nothing_that_is_staged_shows_before_it_is_published(
     catalog.drop(["orders/3"])  # leaves a schema that only what is staged refers to
     cache = catalog.cache()
     names = [view.name for view in SEGMENT_VIEWS if view.name != "orphan_schemas"]
-    shown = {name: sorted(map(str, getattr(catalog, name)().collect())) for name in names}
-    stats, orphans, version = catalog.stats(), catalog.orphan_schemas().count(), catalog.version
+    shown = {name: sorted(map(str, getattr(catalog.inspect, name)().collect())) for name in names}
+    stats, orphans, version = (
+        catalog.stats(),
+        catalog.inspect.orphan_schemas().count(),
+        catalog.version,
+    )
     known = Schema.of("c INT").fingerprint
     columns = {"datasource": "orders", "num_rows": 1_000, "size_bytes": 9, "fingerprint": known}
     write(
@@ -114,12 +118,12 @@ def test_nothing_that_is_staged_shows_before_it_is_published(
         staged("op", "object", "table/orders", "put", payload="{}", datasource="orders"),
         staged("op", "datasource", "orders", "hold"),
     )
-    after = {name: sorted(map(str, getattr(catalog, name)().collect())) for name in names}
+    after = {name: sorted(map(str, getattr(catalog.inspect, name)().collect())) for name in names}
     assert after == shown
-    assert catalog.objects().count() == catalog.object_links().count() == 0
-    assert catalog.orphan_schemas().count() == orphans - 1  # a clean-up must leave it alone
-    assert catalog.changes(version).count() == 0
-    growth = catalog.growth(version).collect()
+    assert catalog.inspect.objects().count() == catalog.inspect.object_links().count() == 0
+    assert catalog.inspect.orphan_schemas().count() == orphans - 1  # a clean-up must leave it alone
+    assert catalog.audit.changes(version).count() == 0
+    growth = catalog.audit.growth(version).collect()
     assert [(row["added"], row["removed"], row["rows"]) for row in growth] == [(0, 0, 0)]
     now = catalog.stats()
     assert (now.rows, now.size_bytes, now.segments) == (stats.rows, stats.size_bytes, 2)
@@ -138,14 +142,14 @@ def test_objects_show_their_bodies_as_they_were_put_and_their_links(
         stored("index/x", 2, {"table/sales/orders": 3}),
     )
     write(spark, location, stored("index/x", 3, {}))
-    index, table = catalog.objects(as_of=1).orderBy("key").collect()
+    index, table = catalog.inspect.objects(as_of=1).orderBy("key").collect()
     assert (table["type"], table["path"], table["revision"]) == ("table", "sales/orders", 3)
     assert json.loads(table["body"]) == json.loads(body)
     assert len(table["object_id"]) == 32
     assert (index["links"], table["links"]) == ({"table/sales/orders": 3}, {})
-    links = [tuple(row) for row in catalog.object_links(as_of=1).collect()]
+    links = [tuple(row) for row in catalog.inspect.object_links(as_of=1).collect()]
     assert links == [("index/x", "table/sales/orders", 3)]
-    assert catalog.object_links().count() == 0
+    assert catalog.inspect.object_links().count() == 0
     assert catalog.stats().objects == 2
 
 
@@ -168,7 +172,7 @@ def test_operations_show_what_is_staged_claimed_and_over(
         staged("done", "object", "table/w", "put"),
         stable(2),
     )
-    rows = {row["operation_id"]: row for row in catalog.operations().collect()}
+    rows = {row["operation_id"]: row for row in catalog.inspect.operations().collect()}
     columns = ("state", "parts", "parts_staged", "claims", "epoch", "owner", "expired")
     assert {key: tuple(row[name] for name in columns) for key, row in rows.items()} == {
         "over": ("open", None, 3, 2, None, "ann", True),
@@ -178,7 +182,9 @@ def test_operations_show_what_is_staged_claimed_and_over(
     assert rows["over"]["opened_at"].astimezone(UTC) == early
     assert rows["over"]["lease_until"].astimezone(UTC) == early + timedelta(minutes=1)
     assert rows["over"]["age_seconds"] >= 7_200
-    claims = catalog.claims().select("operation_id", "target", "key", "action", "shared", "part")
+    claims = catalog.inspect.claims().select(
+        "operation_id", "target", "key", "action", "shared", "part"
+    )
     assert sorted(map(tuple, claims.collect())) == [
         *(("over", "object", "table/x", "put", False, number) for number in range(3)),
         ("over", "object", "table/y", "hold", True, 0),
@@ -192,7 +198,7 @@ def test_operations_show_what_is_staged_claimed_and_over(
 
 def epochs(catalog: Catalog, spark: SparkSession) -> list[Row]:
     """What a SQL user is told of the stable epoch."""
-    catalog.create_views("its_")
+    catalog.inspect.create_views("its_")
     rows = spark.table("its_stable_epoch").collect()
     for view in VIEWS:
         spark.catalog.dropTempView(f"its_{view.name}")

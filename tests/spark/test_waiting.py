@@ -34,7 +34,7 @@ def test_caches_of_another_catalog_reach_the_version_that_was_published(
     assert cache.wait_for(version) == cache.version == version
     assert cache.schema_of("orders/1") == NEW
     version = change(writer, "orders/2", OLD)
-    reader._caches.wait_for(version)
+    reader._shared.caches.wait_for(version)
     assert (cache.version, some.version, later.loaded) == (version, version, False)
     with pytest.raises(GaveUp, match=f"for version {version + 1}: the newest version") as caught:
         cache.wait_for(version + 1, timeout=0.3)
@@ -49,8 +49,8 @@ def test_what_a_cache_does_not_reach_is_published_all_the_same(
     operation = staged(catalog, "slow", publish=[segment("orders/1")])
     answers = []
     for call in (
-        lambda: catalog.publish_pending("orders/1", epoch=3, wait=True),
-        lambda: catalog.advance(3, wait=True),
+        lambda: catalog.operations.publish_pending("orders/1", epoch=3, wait=True),
+        lambda: catalog.operations.advance(3, wait=True),
         lambda: operation.publish(epoch=3, wait=True),
     ):
         with pytest.raises(CacheBehind) as caught:

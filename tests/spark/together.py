@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from catalog import Catalog, CatalogError, PublishResult, Segment
+from catalog.environment import Deadline
 
 
 class Together:
@@ -23,15 +24,17 @@ class Together:
             running.set()
             release.wait(60)
 
-        deadline = self._catalog._deadline(60)
-        threads = [threading.Thread(target=self._catalog._queue.alone, args=(hold, deadline))]
+        deadline = Deadline(60)
+        threads = [
+            threading.Thread(target=self._catalog._context.queue.alone, args=(hold, deadline))
+        ]
         threads[0].start()
         running.wait(60)
         for number, batch in enumerate(batches):
             thread = threading.Thread(target=self._one, args=(number, batch, outcomes))
             thread.start()
             threads.append(thread)
-            while len(self._catalog._queue._waiting) <= number and thread.is_alive():
+            while len(self._catalog._context.queue._waiting) <= number and thread.is_alive():
                 time.sleep(0.001)
         release.set()
         for thread in threads:

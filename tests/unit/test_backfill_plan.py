@@ -284,11 +284,12 @@ def run(
     steps: list[Step] | None = None,
 ) -> BackfillReport:
     environment = Environment(clock=lambda: NOON)
-    errand: Any = SimpleNamespace(
-        environment=environment, caller=None, progress=([] if steps is None else steps).append
-    )
+    context: Any = SimpleNamespace(environment=environment)
+    call: Any = SimpleNamespace(caller=None, progress=([] if steps is None else steps).append)
     pages: Any = Pages(*NAMES)
-    backfiller = Backfiller(errand, lambda some, caller: table.commit(some), pages, describe, None)
+    backfiller = Backfiller(
+        context, call, lambda some, caller: table.commit(some), pages, describe, None
+    )
     return backfiller.run(limit, batch, False)
 
 

@@ -62,7 +62,7 @@ _WINDOW = (
 )
 def audit_history(work: Work) -> Answer:
     given = work.arguments
-    frame = work.catalog.history(
+    frame = work.catalog.audit.history(
         given.limit + 1,
         key=given.key,
         kind=given.kind,
@@ -85,7 +85,7 @@ def audit_history(work: Work) -> Answer:
     example="12 20",
 )
 def audit_changes(work: Work) -> Answer:
-    changes = work.catalog.changes(work.arguments.since, work.arguments.until)
+    changes = work.catalog.audit.changes(work.arguments.since, work.arguments.until)
     shown = changes.orderBy("version", "kind", "key")
     return Answer(tables={"changes": fetch(shown, work.arguments.limit, _CHANGES)})
 
@@ -98,7 +98,9 @@ def audit_changes(work: Work) -> Answer:
     example="0",
 )
 def audit_growth(work: Work) -> Answer:
-    growth = work.catalog.growth(work.arguments.since, work.arguments.until).orderBy("version")
+    growth = work.catalog.audit.growth(work.arguments.since, work.arguments.until).orderBy(
+        "version"
+    )
     return Answer(tables={"growth": fetch(growth, work.arguments.limit)})
 
 
@@ -110,7 +112,7 @@ def audit_growth(work: Work) -> Answer:
 )
 def audit_runs(work: Work) -> Answer:
     names = [column.name for column in COLUMNS]  # `strata tasks list` shows the columns of tasks
-    frame = work.catalog.runs().orderBy(F.desc("started_at")).select(*names)
+    frame = work.catalog.audit.runs().orderBy(F.desc("started_at")).select(*names)
     brief = ("job", "status", "started_at", "ended_at", "version_after", "error_condition")
     return Answer(tables={"runs": fetch(frame, work.arguments.limit, brief)})
 
@@ -123,7 +125,7 @@ def audit_runs(work: Work) -> Answer:
     example="--dry-run",
 )
 def audit_roll(work: Work) -> Answer:
-    report = work.catalog.roll_audit(dry_run=work.arguments.dry_run, **work.call)
+    report = work.catalog.audit.roll(dry_run=work.arguments.dry_run, **work.call)
     counts = {"versions_rolled": report.rolled, "audit_gaps": len(report.gaps)}
     gaps = table_of(report.gaps, ("first", "last", "what"))
     return committed(report, "reached", "dry_run", counts=counts, tables={"gaps": gaps})
@@ -163,7 +165,7 @@ def _since(text: str) -> int | str:
 def poll(work: Work) -> Answer:
     every, polls = work.arguments.every, work.arguments.polls
     if every is None:
-        every = work.catalog.get_setting("poll.interval")
+        every = work.catalog.settings.get("poll.interval")
     version, table = _first(work), work.catalog.table_id
     done, replaced = 0, False
     while True:
@@ -191,7 +193,7 @@ def _first(work: Work) -> int:
         return int(since)
     # What a poll has shown, not the newest version when it ended: that may have been later.
     row = (
-        work.catalog.runs()
+        work.catalog.audit.runs()
         .where("job = 'poll' AND figures['reached'] IS NOT NULL")
         .where(F.col("actor") == F.lit(work.catalog.actor))
         .agg(F.expr("max_by(figures['reached'], seen_at) AS reached"))
@@ -208,7 +210,7 @@ def _first(work: Work) -> int:
 def _changes_since(work: Work, before: int) -> tuple[Answer, int]:
     """What changed since a version, and the version that was reached."""
     after = work.catalog.version
-    changes = work.catalog.changes(before, after)
+    changes = work.catalog.audit.changes(before, after)
     counted = changes.where("kind = 'segment'").groupBy("change").count().collect()
     by_change = {row["change"]: row["count"] for row in counted}
     counts = {name: by_change.get(name, 0) for name in ("added", "removed", "changed")}

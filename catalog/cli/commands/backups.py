@@ -51,7 +51,7 @@ def backups_create(work: Work) -> Answer:
     given = work.arguments
     if is_task(given):
         return run_as_task(work, "backup", path=given.path, **_which(given.version))
-    report = work.catalog.backup(
+    report = work.catalog.backups.create(
         given.path,
         version=given.version,
         dry_run=given.dry_run,
@@ -158,7 +158,7 @@ def shown_restore(report: RestoreReport) -> Answer:
 )
 def backups_rollback(work: Work) -> Answer:
     given = work.arguments
-    report = work.catalog.rollback(
+    report = work.catalog.backups.rollback(
         given.version, backup=given.backup, dry_run=given.dry_run, **work.call
     )
     return shown_rollback(report, work.retries(report.retries))

@@ -96,7 +96,7 @@ def contracts_set(work: Work) -> Answer:
         max_columns=given.max_columns,
         policy=given.policy,
     )
-    result = work.catalog.set_contract(
+    result = work.catalog.contracts.set(
         given.datasource, contract, dry_run=given.dry_run, **work.why
     )
     return shown_contract_change(result, work.retries(result.retries))
@@ -120,7 +120,7 @@ def shown_contract_change(result: ContractResult, retries: int) -> Answer:
 )
 def contracts_get(work: Work) -> Answer:
     datasource = work.arguments.datasource
-    return shown_contract(datasource, work.catalog.contract(datasource, work.as_of))
+    return shown_contract(datasource, work.catalog.contracts.get(datasource, work.as_of))
 
 
 def shown_contract(datasource: str, contract: Contract | None) -> Answer:
@@ -151,7 +151,7 @@ def shown_contract(datasource: str, contract: Contract | None) -> Answer:
     details="strata contracts get shows one with its schema.",
 )
 def contracts_list(work: Work) -> Answer:
-    frame = work.catalog.contracts(work.as_of).orderBy("datasource")
+    frame = work.catalog.inspect.contracts(work.as_of).orderBy("datasource")
     brief = ("datasource", "enforcement", "mode", "fingerprint", "max_rows", "table_max_rows")
     return Answer(tables={"contracts": fetch(frame, work.arguments.limit, brief)})
 
@@ -166,5 +166,5 @@ def contracts_list(work: Work) -> Answer:
 )
 def contracts_remove(work: Work) -> Answer:
     given = work.arguments
-    result = work.catalog.remove_contract(given.datasource, dry_run=given.dry_run, **work.why)
+    result = work.catalog.contracts.remove(given.datasource, dry_run=given.dry_run, **work.why)
     return shown_contract_change(result, work.retries(result.retries))

@@ -129,10 +129,10 @@ def tour(spark: SparkSession, home: Path) -> None:
     _step("Publish without a schema: segments are visible at once, a backfill reads their data")
     for name in ("2024-02/01.parquet", "2024-02/02.parquet"):
         catalog.publish([Segment(f"visits/{name}", location=f"{visits}/{name}")], reason="in haste")
-    print(f"{catalog.segments_without_schema().count()} segments wait for their schemas.")
+    print(f"{catalog.inspect.segments_without_schema().count()} segments wait for their schemas.")
     filled = catalog.backfill(reason="nightly")
     print(f"{filled.completed} completed, {len(filled.quarantined)} in quarantine.")
-    waiting = catalog.segments_without_schema().select("segment_id", "attempts", "reason")
+    waiting = catalog.inspect.segments_without_schema().select("segment_id", "attempts", "reason")
     _show("segments without schema", waiting)
 
     _step("Drop: first a dry run")
@@ -140,14 +140,16 @@ def tour(spark: SparkSession, home: Path) -> None:
     print(f"{planned.dropped} segments of clicks would be dropped.")
     dropped = catalog.drop(datasource="clicks", reason="no longer kept")
     print(f"Version {dropped.version}: {dropped.dropped} segments dropped.")
-    _show("schemas that nothing uses", catalog.orphan_schemas().select("fingerprint", "ddl"))
+    _show(
+        "schemas that nothing uses", catalog.inspect.orphan_schemas().select("fingerprint", "ddl")
+    )
 
     _step("Clean up: the schema that nothing uses is retired; after the grace it would be purged")
     retired = catalog.cleanup(grace=timedelta(0)).retired
     _table("retired", ("fingerprint", "why"), [(each.fingerprint, each.why) for each in retired])
 
     _step("History: who did what and why")
-    _show("commits", catalog.history().select("version", "verb", "actors", "reasons"))
+    _show("commits", catalog.audit.history().select("version", "verb", "actors", "reasons"))
 
     _step("Time travel: segments as they were before the drop")
     before = catalog.segments(as_of=dropped.version - 1)

@@ -50,7 +50,10 @@ _SHOWING = {"DESCRIBE", "DESC", "SHOW", "EXPLAIN"}
 def segments(work: Work) -> Answer:
     given = work.arguments
     if given.without_schema:
-        name, frame = "segments_without_schema", work.catalog.segments_without_schema(work.as_of)
+        name, frame = (
+            "segments_without_schema",
+            work.catalog.inspect.segments_without_schema(work.as_of),
+        )
         columns: tuple[str, ...] = (
             *("segment_id", "location", "num_rows", "size_bytes", "published_at"),
             *("quarantined", "reason", "attempts", "failed_since", "retry_at"),
@@ -86,9 +89,9 @@ def segments(work: Work) -> Answer:
 def schemas(work: Work) -> Answer:
     given, catalog = work.arguments, work.catalog
     if given.orphans:
-        frame = catalog.orphan_schemas(work.as_of)
+        frame = catalog.inspect.orphan_schemas(work.as_of)
     elif given.retired:
-        frame = catalog.retired_schemas(work.as_of)
+        frame = catalog.inspect.retired_schemas(work.as_of)
     else:
         frame = catalog.schemas(work.as_of)
     if given.datasource is not None:
@@ -140,7 +143,7 @@ def datasources(work: Work) -> Answer:
 def schema_of(work: Work) -> Answer:
     wanted = list(dict.fromkeys(work.arguments.segment_ids))
     asked = work.spark.createDataFrame([(name,) for name in wanted], "segment_id STRING")
-    stored = work.catalog.segment_schemas(work.as_of)
+    stored = work.catalog.inspect.segment_schemas(work.as_of)
     columns = ("segment_id", "fingerprint", "num_rows", "ddl")
     found = fetch(asked.join(stored, "segment_id").select(*columns), len(wanted))
     by_id = {row[0]: row for row in found.rows}
@@ -264,8 +267,8 @@ def diff(work: Work) -> Answer:
 )
 def sql(work: Work) -> Answer:
     if work.catalog.location.path is not None:
-        work.catalog.create_views()
-        work.catalog.create_functions()
+        work.catalog.inspect.create_views()
+        work.catalog.inspect.create_functions()
     else:
         work.spark.sql(f"USE {'.'.join(map(identifier, work.catalog.location.schema))}")
     try:
@@ -308,7 +311,7 @@ def report(work: Work) -> Answer:
     file: Path = work.arguments.html
     if not file.absolute().parent.is_dir():
         raise InvalidInput(f"There is no directory for the report {file}.", file=str(file))
-    versions = work.arguments.versions or work.catalog.get_setting("report.versions")
+    versions = work.arguments.versions or work.catalog.settings.get("report.versions")
     collected = collect(work.catalog, versions, work.progress)
     page = render(collected)
     try:

@@ -76,7 +76,7 @@ def names_register(work: Work) -> Answer:
     else:
         dialect = "avro" if given.avro is not None else "json-schema"
         schema, unsaid = schema_in(dialect, text_of(given.avro or given.json_schema))
-    result = work.catalog.register(
+    result = work.catalog.names.register(
         given.name,
         schema,
         mode=given.mode,
@@ -118,7 +118,7 @@ def shown_registration(result: Registered, retries: int) -> Answer:
 )
 def names_get(work: Work) -> Answer:
     name, number = reference(work.arguments.name) or (work.arguments.name, None)
-    return shown_named(work.catalog.named_schema(name, number, work.as_of))
+    return shown_named(work.catalog.names.get(name, number, work.as_of))
 
 
 def shown_named(found: NamedSchema) -> Answer:
@@ -148,7 +148,7 @@ def shown_named(found: NamedSchema) -> Answer:
     example="--limit 20",
 )
 def names_list(work: Work) -> Answer:
-    frame = work.catalog.named_schemas(work.as_of).orderBy("name").drop("commit_id")
+    frame = work.catalog.inspect.named_schemas(work.as_of).orderBy("name").drop("commit_id")
     brief = ("name", "mode", "current_version", "last_breaking", "fingerprint", "changed_at")
     return Answer(tables={"named_schemas": fetch(frame, work.arguments.limit, brief)})
 
@@ -164,8 +164,8 @@ def names_list(work: Work) -> Answer:
 )
 def names_versions(work: Work) -> Answer:
     name = work.arguments.name
-    current = work.catalog.named_schema(name, as_of=work.as_of)
-    frame = work.catalog.schema_versions(name, work.as_of).orderBy("version")
+    current = work.catalog.names.get(name, as_of=work.as_of)
+    frame = work.catalog.inspect.schema_versions(name, work.as_of).orderBy("version")
     brief = ("version", "fingerprint", "breaking", "forced", "merged", "registered_by", "ddl")
     shown = fetch(frame.drop("name", "commit_id"), work.arguments.limit, brief)
     return Answer(
@@ -183,7 +183,7 @@ def names_versions(work: Work) -> Answer:
     example="orders full_transitive",
 )
 def names_set_mode(work: Work) -> Answer:
-    result = work.catalog.set_mode(work.arguments.name, work.arguments.mode, **work.why)
+    result = work.catalog.names.set_mode(work.arguments.name, work.arguments.mode, **work.why)
     return committed(
         result,
         *("name", "version_of_table", "commit_id"),
@@ -206,7 +206,7 @@ def names_set_mode(work: Work) -> Answer:
     example="orders 3",
 )
 def names_still_works(work: Work) -> Answer:
-    answer = work.catalog.still_works(work.arguments.name, work.arguments.version, work.as_of)
+    answer = work.catalog.names.still_works(work.arguments.name, work.arguments.version, work.as_of)
     rows = tuple(
         (number, each.path, each.kind, each.why)
         for number, reasons in answer.breaking.items()

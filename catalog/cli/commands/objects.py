@@ -55,7 +55,7 @@ _LINES = argument(
     example='objects.jsonl --reason "new tables"',
 )
 def objects_put(work: Work) -> Answer:
-    result = work.catalog.put(read_objects(work.arguments.file), **work.why)
+    result = work.catalog.objects.put(read_objects(work.arguments.file), **work.why)
     return shown_change(result, work.retries(result.retries), work.arguments.limit)
 
 
@@ -71,7 +71,7 @@ def objects_put(work: Work) -> Answer:
     example='nodes.jsonl --reason "new port"',
 )
 def objects_ensure(work: Work) -> Answer:
-    result = work.catalog.ensure(read_objects(work.arguments.file), **work.why)
+    result = work.catalog.objects.ensure(read_objects(work.arguments.file), **work.why)
     return shown_change(result, work.retries(result.retries), work.arguments.limit)
 
 
@@ -92,7 +92,7 @@ def shown_change(result: PutResult, retries: int, limit: int) -> Answer:
 
 @command("objects get", "show an object", _KEY, as_of=True, example="table/sales/orders")
 def objects_get(work: Work) -> Answer:
-    found = work.catalog.get(work.arguments.key, work.as_of)
+    found = work.catalog.objects.get(work.arguments.key, work.as_of)
     if found.fingerprint is None:
         return shown_object(found, None)
     return shown_object(found, work.catalog.schema(found.fingerprint, work.as_of).ddl)
@@ -124,11 +124,11 @@ def shown_object(found: StoredObject, ddl: str | None) -> Answer:
 )
 def objects_list(work: Work) -> Answer:
     given = work.arguments
-    frame = work.catalog.objects(work.as_of)
+    frame = work.catalog.inspect.objects(work.as_of)
     if given.type is not None:
         frame = frame.where(F.col("type") == F.lit(check_type(given.type)))
     if given.parent is not None:
-        below = work.catalog.list(given.type, work.as_of, parent=given.parent)
+        below = work.catalog.objects.list(given.type, work.as_of, parent=given.parent)
         frame = frame.where(F.col("key").isin([each.key for each in below]))
     shown = frame.orderBy("key").select(
         *("key", "object_id", "revision", "links", "datasource", "fingerprint"),
@@ -153,7 +153,7 @@ def objects_list(work: Work) -> Answer:
 )
 def objects_remove(work: Work) -> Answer:
     given = work.arguments
-    result = work.catalog.remove(
+    result = work.catalog.objects.remove(
         given.keys, cascade=given.cascade, dry_run=given.dry_run, **work.why
     )
     answer = shown_change(result, work.retries(result.retries), given.limit)
@@ -173,7 +173,7 @@ def objects_remove(work: Work) -> Answer:
     example='database/sales shop --reason "one shop"',
 )
 def objects_rename(work: Work) -> Answer:
-    result = work.catalog.rename(work.arguments.key, work.arguments.name, **work.why)
+    result = work.catalog.objects.rename(work.arguments.key, work.arguments.name, **work.why)
     return shown_rename(result, work.retries(result.retries), work.arguments.limit)
 
 
@@ -204,7 +204,7 @@ def shown_rename(result: PutResult, retries: int, limit: int) -> Answer:
     example='platform --reason "types for all"',
 )
 def objects_declare(work: Work) -> Answer:
-    result = work.catalog.declare(read_types(work.arguments.file), **work.why)
+    result = work.catalog.objects.declare(read_types(work.arguments.file), **work.why)
     return shown_change(result, work.retries(result.retries), work.arguments.limit)
 
 
@@ -215,7 +215,7 @@ def objects_declare(work: Work) -> Answer:
     details="strata objects get type/NAME shows a whole declaration.",
 )
 def objects_types(work: Work) -> Answer:
-    return shown_types(work.catalog.types(work.as_of))
+    return shown_types(work.catalog.objects.types(work.as_of))
 
 
 def shown_types(types: Iterable[ObjectType]) -> Answer:

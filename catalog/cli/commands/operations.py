@@ -38,8 +38,8 @@ _UNDECIDED = [state.value for state in OperationState if not state.decided]
 
 def _named(work: Work) -> Operation:
     """The operation whose id, or beginning of one, was given."""
-    id = find_id("operation", work.catalog.operations(), work.arguments.id)
-    return work.catalog.operation(id=id)
+    id = find_id("operation", work.catalog.inspect.operations(), work.arguments.id)
+    return work.catalog.operations.get(id)
 
 
 def _standing(operations: DataFrame) -> dict[str, int]:
@@ -78,7 +78,7 @@ def _standing(operations: DataFrame) -> dict[str, int]:
 )
 def operations_list(work: Work) -> Answer:
     given, version = work.arguments, work.catalog.version
-    frame = work.catalog.operations(version)
+    frame = work.catalog.inspect.operations(version)
     figures = _standing(frame)
     if not given.all:
         states = _UNDECIDED if given.state is None else [given.state]
@@ -152,7 +152,9 @@ def _lease(row: Mapping[str, Any], now: datetime) -> str:
 )
 def operations_show(work: Work) -> Answer:
     status = _named(work).status()
-    claims = work.catalog.claims(status.version).where(F.col("operation_id") == F.lit(status.id))
+    claims = work.catalog.inspect.claims(status.version).where(
+        F.col("operation_id") == F.lit(status.id)
+    )
     shown = claims.orderBy("target", "key", "part").select(
         "target", "key", "action", "shared", "part"
     )
@@ -279,8 +281,8 @@ def operations_renew(work: Work) -> Answer:
 )
 def operations_epoch(work: Work) -> Answer:
     # Read first: an advance in between publishes operations, so that none waits for the past.
-    stable = work.catalog.stable_epoch
-    ready = work.catalog.operations().where("state = 'ready'")
+    stable = work.catalog.operations.stable_epoch
+    ready = work.catalog.inspect.operations().where("state = 'ready'")
     row = ready.selectExpr("count(*) AS waiting", "min(epoch) AS next_epoch").collect()[0]
     shown = ready.orderBy("epoch", "changed_at", "operation_id").selectExpr(
         *("epoch", "operation_id", "name", "owner", "parts", "claims"),
@@ -304,7 +306,7 @@ def operations_epoch(work: Work) -> Answer:
     example='42 --reason "release 42"',
 )
 def operations_advance(work: Work) -> Answer:
-    step = work.catalog.advance(work.arguments.epoch, **work.why)
+    step = work.catalog.operations.advance(work.arguments.epoch, **work.why)
     return shown_advance(step, work.retries(step.retries))
 
 
@@ -346,8 +348,8 @@ def operations_recover(work: Work) -> Answer:
     given, catalog = work.arguments, work.catalog
     if is_task(given):
         return run_as_task(work, "recover", keep_seconds=given.keep)
-    report = catalog.recover(keep=given.keep, dry_run=given.dry_run, **work.call)
-    return shown_recovery(report, _standing(catalog.operations()), work.retries())
+    report = catalog.operations.recover(keep=given.keep, dry_run=given.dry_run, **work.call)
+    return shown_recovery(report, _standing(catalog.inspect.operations()), work.retries())
 
 
 def shown_recovery(report: RecoverReport, left: Mapping[str, int], retries: int) -> Answer:

@@ -61,7 +61,7 @@ def retention_apply(work: Work) -> Answer:
     given = work.arguments
     if is_task(given):
         return run_as_task(work, "retain", datasources=given.datasource, limit=given.limit)
-    report = work.catalog.retain(
+    report = work.catalog.retention.apply(
         datasources=given.datasource, limit=given.limit, dry_run=given.dry_run, **work.call
     )
     return shown_retention(report)
@@ -117,5 +117,5 @@ def _advice(report: RetentionReport) -> Iterable[str]:
     details="strata objects put stores a rule, strata retention apply applies them.",
 )
 def retention_rules(work: Work) -> Answer:
-    frame = work.catalog.retention_rules(work.as_of).orderBy("key")
+    frame = work.catalog.inspect.retention_rules(work.as_of).orderBy("key")
     return Answer(tables={"retention_rules": fetch(frame, work.arguments.limit)})

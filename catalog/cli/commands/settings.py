@@ -47,7 +47,7 @@ def _plain(value: Any) -> Any:
     long=False,
 )
 def settings_list(work: Work) -> Answer:
-    rows = tuple(_row(setting) for setting in work.catalog.settings())
+    rows = tuple(_row(setting) for setting in work.catalog.settings.list())
     brief = ("name", "value", "source", "help")
     return Answer(tables={"settings": Table(_COLUMNS, rows, brief=brief)})
 
@@ -56,7 +56,7 @@ def settings_list(work: Work) -> Answer:
 def settings_get(work: Work) -> Answer:
     name = work.arguments.name
     unset = Layers().setting(name)
-    found = next((s for s in work.catalog.settings() if s.name == name), unset)
+    found = next((s for s in work.catalog.settings.list() if s.name == name), unset)
     return Answer(facts=dict(zip(_COLUMNS, _row(found), strict=True)))
 
 
@@ -74,7 +74,7 @@ def settings_get(work: Work) -> Answer:
 )
 def settings_set(work: Work) -> Answer:
     name, text = work.arguments.name, work.arguments.value
-    return _shown(work.catalog.set_setting(name, _read(name, text), **work.why))
+    return _shown(work.catalog.settings.set(name, _read(name, text), **work.why))
 
 
 def _read(name: str, text: str) -> Any:
@@ -99,4 +99,4 @@ def _shown(result: SettingResult) -> Answer:
     long=False,
 )
 def settings_unset(work: Work) -> Answer:
-    return _shown(work.catalog.unset_setting(work.arguments.name, **work.why))
+    return _shown(work.catalog.settings.unset(work.arguments.name, **work.why))

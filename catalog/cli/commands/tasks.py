@@ -31,7 +31,7 @@ _CANDIDATES = 5
 def run_as_task(work: Work, name: str, **arguments: Any) -> Answer:
     """Runs the task of this name; arguments that are none are left out."""
     given = {key: _plain(value) for key, value in arguments.items() if value is not None}
-    task = work.catalog.run_task(
+    task = work.catalog.tasks.run(
         name,
         given,
         lease=work.arguments.lease or DEFAULT_LEASE,
@@ -145,7 +145,7 @@ def span(time: timedelta) -> str:
     example="--state running",
 )
 def tasks_list(work: Work) -> Answer:
-    frame = work.catalog.tasks(work.arguments.state).orderBy(F.desc("started_at"), "task_id")
+    frame = work.catalog.tasks.list(work.arguments.state).orderBy(F.desc("started_at"), "task_id")
     table = fetch(frame, work.arguments.limit)
     rows = table.dicts()
     left = any(row["expired"] for row in rows)
@@ -188,7 +188,7 @@ def _progress(row: Mapping[str, Any]) -> str | None:
     example="7c1e0a4b",
 )
 def tasks_show(work: Work) -> Answer:
-    task = work.catalog.task(find_id("task", work.catalog.tasks(), work.arguments.id))
+    task = work.catalog.tasks.get(find_id("task", work.catalog.tasks.list(), work.arguments.id))
     return replace(shown_task(task, TASKS.get(task.name)), found=False, figures={})
 
 
@@ -227,8 +227,8 @@ def tasks_run(work: Work) -> Answer:
     example="7c1e0a4b",
 )
 def tasks_resume(work: Work) -> Answer:
-    task = work.catalog.resume_task(
-        find_id("task", work.catalog.tasks(), work.arguments.id),
+    task = work.catalog.tasks.resume(
+        find_id("task", work.catalog.tasks.list(), work.arguments.id),
         lease=work.arguments.lease or DEFAULT_LEASE,
         **work.call,
     )
@@ -243,5 +243,5 @@ def tasks_resume(work: Work) -> Answer:
     example='7c1e0a4b --reason "the wrong pattern"',
 )
 def tasks_cancel(work: Work) -> Answer:
-    id = find_id("task", work.catalog.tasks(), work.arguments.id)
-    return shown_task(work.catalog.cancel_task(id, **work.why), None)
+    id = find_id("task", work.catalog.tasks.list(), work.arguments.id)
+    return shown_task(work.catalog.tasks.cancel(id, **work.why), None)

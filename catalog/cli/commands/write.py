@@ -41,8 +41,8 @@ _LISTED = 1000
 def init(work: Work) -> Answer:
     if work.catalog.location.path is None:
         # The process that created the catalog may have been stopped before it made them.
-        work.catalog.create_views()
-        work.catalog.create_functions()
+        work.catalog.inspect.create_views()
+        work.catalog.inspect.create_functions()
     return Answer(
         facts={"location": str(work.catalog.location), "version": work.catalog.version},
         note="The catalog is ready.",

@@ -97,7 +97,11 @@ def test_a_task_says_what_was_found_and_what_to_do(made: Task, found: bool, note
 class Asked:
     """Stands for a catalog that is asked to run a task, and remembers how."""
 
-    def run_task(self, name: str, arguments: dict[str, Any], **how: Any) -> Task:
+    @property
+    def tasks(self) -> Asked:
+        return self
+
+    def run(self, name: str, arguments: dict[str, Any], **how: Any) -> Task:
         self.name, self.arguments, self.how = name, arguments, how
         TASKS[name].check(arguments)
         return task(state=State.DONE)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from catalog import Epoch
 from catalog.cli.arguments import (
-    AtEpoch,
     as_of_type,
     duration,
     moment,
@@ -97,7 +97,7 @@ def test_a_moment_without_a_zone_is_utc_and_a_number_is_a_version() -> None:
     assert moment("2024-01-31T12:00:00+02:00") == datetime(2024, 1, 31, 10, tzinfo=UTC)
     assert as_of_type("12") == 12
     assert as_of_type("2024-01-31") == datetime(2024, 1, 31, tzinfo=UTC)
-    assert as_of_type("epoch:42") == AtEpoch(42)
+    assert as_of_type("epoch:42") == Epoch(42)
     with pytest.raises(ArgumentTypeError, match="is not a time such as"):
         as_of_type("yesterday")
     with pytest.raises(ArgumentTypeError, match="is not a whole number above zero"):
@@ -250,7 +250,7 @@ def test_what_changes_something_is_recorded_and_takes_a_reason_and_a_deadline() 
         (["objects", "put", "-"], {"file": "-"}),
         (["objects", "list"], {"type": None}),
         (["objects", "list", "table", "--as-of", "12"], {"type": "table", "as_of": 12}),
-        (["objects", "list", "--as-of", "epoch:42"], {"as_of": AtEpoch(42)}),
+        (["objects", "list", "--as-of", "epoch:42"], {"as_of": Epoch(42)}),
         (["backups", "create", "/b/1", "--version", "7"], {"path": "/b/1", "version": 7}),
         (["backups", "restore", "/b/1", "--segment-buckets", "64"], {"segment_buckets": 64}),
         (["backups", "rollback", "2024-01-31"], {"version": datetime(2024, 1, 31, tzinfo=UTC)}),

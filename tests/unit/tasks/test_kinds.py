@@ -17,7 +17,7 @@ from catalog.errors import InvalidInput, UnknownTask
 from catalog.model import micros
 from catalog.progress import silent
 from catalog.retention.report import RefusedRule, Retained, RetentionReport
-from catalog.tasking import kind_of
+from catalog.tasks.api import kind_of
 from catalog.tasks.kind import (
     LARGEST_RESULT,
     TaskKind,
@@ -97,11 +97,19 @@ class Preserved:
     version = 9
     asked: dict[str, Any]
 
-    def backup(self, path: str, **how: Any) -> BackupReport:
+    @property
+    def backups(self) -> Preserved:
+        return self
+
+    @property
+    def retention(self) -> Preserved:
+        return self
+
+    def create(self, path: str, **how: Any) -> BackupReport:
         self.asked = {"path": path, **how}
         return BackupReport(path, 7, {"segment": Content(3, "d")})
 
-    def retain(self, **how: Any) -> RetentionReport:
+    def apply(self, **how: Any) -> RetentionReport:
         self.asked = how
         some = (Retained("a", "r", "drop", dropped=2, failed=1), Retained("b", "r", "drop"))
         return RetentionReport(5, some, (RefusedRule("retention/x", "why"),), retries=4)
