@@ -151,14 +151,33 @@ def source(file: str) -> str:
 # --- arguments that commands share ----------------------------------------------------------------
 
 
-def argument(*names: str, **options: Any) -> Add:
-    """One argument, as argparse takes it."""
-    return lambda parser: parser.add_argument(*names, **options)
+_METAVARS = {
+    **dict.fromkeys((duration, seconds, moment), "TIME"),
+    version_or_time: "VERSION|TIME",
+    window_end: "VERSION|TIME|AGO",
+}
+
+
+def argument(name: str, help: str, choices: Iterable[Any] | None = None, **options: Any) -> Add:
+    """One argument, as argparse takes it.
+
+    Its metavar follows from its type or its name, the help ends with its default, and an
+    enumeration has choices.
+    """
+    if choices is not None:
+        options["choices"] = [str(getattr(each, "value", each)) for each in choices]
+    elif options.get("type") in _METAVARS:
+        options.setdefault("metavar", _METAVARS[options["type"]])
+    elif not name.startswith("-"):
+        options.setdefault("metavar", name.upper())
+    if options.get("default"):
+        help += " (default %(default)s)"
+    return lambda parser: parser.add_argument(name, help=help, **options)
 
 
 def flag(name: str, help: str) -> Add:
     """An option without a value."""
-    return argument(name, action="store_true", help=help)
+    return argument(name, help, action="store_true")
 
 
 def one_of(*arguments: Add, required: bool = False) -> Add:
@@ -175,11 +194,12 @@ def one_of(*arguments: Add, required: bool = False) -> Add:
 def by_setting(name: str) -> str:
     """The end of a help text: which setting is the default, and what it is initially."""
     value = default_of(name)
-    text = duration_text(value) if isinstance(value, timedelta) else value
+    span = value if isinstance(value, timedelta) else timedelta(seconds=value)
+    text = duration_text(span) if isinstance(value, timedelta | float) else value
     return f"(default: the setting {name}, initially {text})"
 
 
-REASON = argument("--reason", default="", help="why; recorded in the commit's metadata")
+REASON = argument("--reason", "why; recorded in the commit's metadata", default="")
 
 
 def shared(
@@ -194,13 +214,12 @@ def shared(
     if as_of:
         yield argument(
             "--as-of",
+            "the catalog as it was then; epoch:N is before the stable epoch passed N",
             type=as_of_type,
             metavar="VERSION|TIME|epoch:N",
-            help="the catalog as it was then; epoch:N is before the stable epoch passed N",
         )
     if limit is not None:
-        words = f"list at most this many (default {limit})"
-        yield argument("--limit", type=positive, default=limit, help=words)
+        yield argument("--limit", "list at most this many", type=positive, default=limit)
     if dry_run:
         yield flag("--dry-run", "only show what would be done" if dry_run is True else dry_run)
     if as_task:
@@ -210,8 +229,8 @@ def shared(
         yield lambda parser: parser.set_defaults(as_task=True)
     if as_task or always_a_task:
         words = "of a task: how long others wait for this process, which renews it (default 5m)"
-        yield argument("--lease", type=duration, metavar="TIME", help=words)
+        yield argument("--lease", words, type=duration)
     if why:
         words = f"how long to wait for other writers before giving up {by_setting('deadline')}"
         yield REASON
-        yield argument("--deadline", type=seconds, metavar="TIME", help=words)
+        yield argument("--deadline", words, type=seconds)

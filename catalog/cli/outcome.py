@@ -121,21 +121,12 @@ ADDED_UP = {"conflicts_retried", "polls", "added", "removed", "changed"}
 
 # Figures of a run, and attributes of `Stats`, that have a metric: its name and its help text.
 _FIGURES = {
-    "conflicts_retried": (
-        "strata_run_conflicts_retried",
-        "Commits that the run retried because another commit came first",
-    ),
+    "conflicts_retried": ("strata_run_conflicts_retried", "Commits retried after a conflict"),
     "poll_lag_versions": ("strata_poll_lag_versions", "Versions that the last poll was behind"),
-    "poll_lag_seconds": (
-        "strata_poll_lag_seconds",
-        "Age of the oldest change that the last poll had not seen yet",
-    ),
+    "poll_lag_seconds": ("strata_poll_lag_seconds", "Age of the oldest change not yet polled"),
     "violations": ("strata_violations", "Violations of promises that verify found"),
     "completed": ("strata_backfill_completed", "Segments whose schema the last backfill stored"),
-    "quarantined": (
-        "strata_backfill_quarantined",
-        "Segments whose schema the last backfill could not find in their data",
-    ),
+    "quarantined": ("strata_backfill_quarantined", "Segments whose data showed no schema"),
     "left": ("strata_backfill_left", "Segments that the last backfill did not get to"),
     "per_second": ("strata_backfill_per_second", "Segments completed per second"),
     "aborted": ("strata_recover_aborted", "Operations aborted because their lease was over"),
@@ -144,32 +135,17 @@ _FIGURES = {
     "forgotten": ("strata_recover_forgotten", "Operations decided long ago that were removed"),
     "retention_archived": ("strata_retention_archived", "Segments that the last run archived"),
     "retention_dropped": ("strata_retention_dropped", "Segments that the last run dropped"),
-    "retention_failed": (
-        "strata_retention_failed",
-        "Segments that should have been dropped and are still there",
-    ),
+    "retention_failed": ("strata_retention_failed", "Segments that could not be dropped"),
     "retention_left": ("strata_retention_left", "Segments that the last run did not get to"),
-    "retention_troubled": (
-        "strata_retention_troubled",
-        "Datasources that failed, and rules that are refused",
-    ),
+    "retention_troubled": ("strata_retention_troubled", "Failed datasources and refused rules"),
     "expired": ("strata_operations_expired", "Open operations whose lease is over"),
-    "oldest_seconds": (
-        "strata_operations_oldest_seconds",
-        "Age of the oldest operation that is open or ready, 0 without one",
-    ),
+    "oldest_seconds": ("strata_operations_oldest_seconds", "Age of the oldest undecided operation"),
 }
 _STATS = {
     "version": ("strata_version", "Newest version of the catalog"),
     "segments": ("strata_segments", "Visible segments"),
-    "segments_without_schema": (
-        "strata_segments_without_schema",
-        "Visible segments whose schema is not known",
-    ),
-    "segments_quarantined": (
-        "strata_segments_quarantined",
-        "Segments without a schema whose data was examined in vain",
-    ),
+    "segments_without_schema": ("strata_segments_without_schema", "Segments without a schema"),
+    "segments_quarantined": ("strata_segments_quarantined", "Segments in quarantine"),
     "datasources": ("strata_datasources", "Datasources with segments"),
     "schemas": ("strata_schemas", "Live schemas"),
     "orphans": ("strata_orphan_schemas", "Live schemas that nothing uses"),

@@ -77,6 +77,15 @@ def test_schemas_are_registered_listed_compared_and_judged(
     assert (code, answer["found"], answer["facts"]["works"]) == (1, True, False)
     assert answer["tables"]["breaking"][0]["version"] == 3
 
+    code, answer = strata("schema-of", "orders/1", "--as", "avro")
+    (row,) = answer["tables"]["segments"]
+    assert (code, row["ddl"], row["schema"]["fields"][0]["name"]) == (0, "id STRING", "id")
+    for option in ("--avro", "--json-schema"):
+        document = strata("schema-of", "orders/1", "--as", option[2:])[1]["tables"]["segments"]
+        file.write_text(json.dumps(document[0]["schema"]))
+        code, answer = strata("names", "register", f"by{option}", option, str(file))
+        assert (code, answer["facts"]["fingerprint"]) == (0, row["fingerprint"])
+
     code, answer = strata("diff", "order@1", "named:order", "--mode", "backward")
     assert (code, answer["facts"]["new"]) == (1, Schema.of("id STRING").fingerprint)
     code, answer = strata("diff", "order@9", "order@1")

@@ -116,6 +116,13 @@ def test_a_catalog_is_made_filled_looked_at_and_emptied_from_the_shell(
     orphans = strata("schemas", "--orphans")[1]["tables"]["schemas"]
     assert [r["ddl"] for r in orphans] == ["url STRING"]
 
+    changes = strata("audit", "changes", "0", "1")[1]["tables"]["changes"]
+    assert {row["change"] for row in changes} == {"added"}
+    (loaded, dropped) = strata("audit", "growth", "0")[1]["tables"]["growth"]
+    assert (loaded["added"], dropped["removed"], dropped["rows"]) == (3, 1, "-5")
+    facts = strata("stats")[1]["facts"]
+    assert (facts["segments"], facts["rows"], facts["orphans"]) == (2, 30, 1)
+    assert strata("retention", "rules")[1]["tables"]["retention_rules"] == []
     commits = strata("audit", "history", "--limit", "2")[1]["tables"]["commits"]
     assert [(c["version"], c["verb"], c["actors"]) for c in commits] == [
         (2, "drop", ["ann"]),

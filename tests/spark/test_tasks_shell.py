@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from catalog import Catalog
 from catalog.cli import shell
 from catalog.cli.shell import run_job
+from catalog.operations.api import OperationsApi
 
 Strata = Callable[..., tuple[int, dict[str, Any]]]
 
@@ -50,7 +51,7 @@ def test_a_task_is_run_shown_cancelled_and_resumed(
         raise ZeroDivisionError
 
     with monkeypatch.context() as patched:
-        patched.setattr(Catalog, "recover", failing)
+        patched.setattr(OperationsApi, "recover", failing)
         assert strata("operations", "recover", "--as-task")[0] == 70
     code, answer = strata("tasks", "list", "--state", "queued")
     (row,) = answer["tables"]["tasks"]
@@ -66,3 +67,7 @@ def test_a_task_is_run_shown_cancelled_and_resumed(
     (shown,) = answer["tables"]["results"]
     assert (code, json.loads(shown["result"])["aborted"]) == (0, 0)
     assert catalog.audit.runs().count() == catalog.tasks.list().count() == 2
+    code, answer = strata("tasks", "run", "cleanup", "--arguments", '{"limit": 5}')
+    assert (code, answer["facts"]["state"]) == (0, "done")
+    assert answer["facts"]["arguments"] == {"limit": 5}
+    assert len(strata("audit", "runs")[1]["tables"]["runs"]) == 3

@@ -22,14 +22,8 @@ _REPLACED = (
 )
 _CHANGES = ("version", "change", "kind", "key", "fingerprint", "num_rows")
 _WINDOW = (
-    argument("since", type=natural, metavar="SINCE", help="what changed after this version"),
-    argument(
-        "until",
-        nargs="?",
-        type=natural,
-        metavar="UNTIL",
-        help="up to this version (default: the newest)",
-    ),
+    argument("since", "what changed after this version", type=natural),
+    argument("until", "up to this version (default: the newest)", nargs="?", type=natural),
 )
 
 
@@ -38,20 +32,17 @@ _WINDOW = (
     "show who changed what and why, newest first",
     argument(
         "key",
-        nargs="?",
-        metavar="KEY",
-        help="only changes of a segment id, fingerprint, object key or setting; of a datasource "
+        "only changes of a segment id, fingerprint, object key or setting; of a datasource "
         "with its segments, or of an operation with its rows",
+        nargs="?",
     ),
-    argument("--kind", choices=[kind.value for kind in Kind], help="only changes of such rows"),
+    argument("--kind", "only changes of such rows", choices=Kind),
     *(
-        argument(
-            name, type=window_end, metavar="VERSION|TIME|AGO", help=f"only {what}, such as 12 or 7d"
-        )
+        argument(name, f"only {what}, such as 12 or 7d", type=window_end)
         for name, what in (("--since", "from then on"), ("--until", "up to then"))
     ),
     # Not --actor, which is the caller.
-    argument("--by", metavar="ACTOR", help="only changes by this actor"),
+    argument("--by", "only changes by this actor", metavar="ACTOR"),
     limit=20,
     details=(
         "Without KEY and --kind it lists commits, with every caller of each; with one of them the\n"
@@ -145,18 +136,17 @@ def _since(text: str) -> int | str:
     "print what changed, and follow",
     argument(
         "--since",
+        "what changed after this version, or after the actor's last recorded poll "
+        "(default: the newest, so that only new changes are shown)",
         type=_since,
         metavar="VERSION|last",
-        help="what changed after this version, or after the actor's last recorded poll "
-        "(default: the newest, so that only new changes are shown)",
     ),
     argument(
         "--every",
+        "keep polling at this interval (default: the setting poll.interval, initially none)",
         type=seconds,
-        metavar="TIME",
-        help="keep polling at this interval (default: the setting poll.interval, initially none)",
     ),
-    argument("--polls", type=positive, help="with --every, stop after this many"),
+    argument("--polls", "with --every, stop after this many", type=positive),
     limit=100,
     details="With --output json each poll is a line. Ctrl-C ends it with exit code 130.",
     example="--since 12 --every 30s",

@@ -29,14 +29,9 @@ from catalog.cli.commands.tasks import run_as_task
 @command(
     "backups create",
     "copy one version of the catalog to its own path, and check the copy",
-    argument("path", metavar="PATH", help="where to: a path of its own, on any storage"),
-    argument(
-        "--version",
-        type=version_or_time,
-        metavar="VERSION|TIME",
-        help="which version (default: the newest)",
-    ),
-    argument("--reason", default="", help="why; recorded in the backup's manifest"),
+    argument("path", "where to: a path of its own, on any storage"),
+    argument("--version", "which version (default: the newest)", type=version_or_time),
+    argument("--reason", "why; recorded in the backup's manifest", default=""),
     dry_run="only show what it would hold",
     as_task=True,
     details=(
@@ -90,12 +85,12 @@ def _contents(entries: Mapping[str, Content]) -> Table:
 @command(
     "backups restore",
     "restore a backup as a new catalog, where there is none",
-    argument("path", metavar="PATH", help="where the backup is"),
+    argument("path", "where the backup is"),
     argument(
         "--segment-buckets",
+        "number of buckets of the segments (default: as in the backup)",
         type=positive,
         metavar="NUMBER",
-        help="number of buckets of the segments (default: as in the backup)",
     ),
     REASON,
     details=(
@@ -138,14 +133,8 @@ def shown_restore(report: RestoreReport) -> Answer:
     "backups rollback",
     "restore the contents of a version or of a backup, by one commit",
     one_of(
-        argument(
-            "version",
-            nargs="?",
-            type=version_or_time,
-            metavar="VERSION|TIME",
-            help="what to go back to",
-        ),
-        argument("--backup", metavar="PATH", help="go back to the contents of a backup"),
+        argument("version", "what to go back to", nargs="?", type=version_or_time),
+        argument("--backup", "go back to the contents of a backup", metavar="PATH"),
         required=True,
     ),
     dry_run="only show what would change, with the first keys",
@@ -183,14 +172,14 @@ def shown_rollback(report: RollbackReport, retries: int) -> Answer:
 @change(
     "backups rebucket",
     "copy the catalog to another location with another number of buckets",
-    argument("target", metavar="TARGET", help="location of the new catalog"),
+    argument("target", "location of the new catalog"),
     argument(
         "segment_buckets",
+        "number of buckets of the segments there",
         type=positive,
         metavar="NUMBER",
-        help="number of buckets of the segments there",
     ),
-    argument("--through", required=True, metavar="PATH", help="where the backup in between goes"),
+    argument("--through", "where the backup in between goes", required=True, metavar="PATH"),
     always_a_task=True,
     details=(
         "A task: a backup, its restore to the new location, and a verification of that. Stop the\n"

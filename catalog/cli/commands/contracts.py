@@ -14,7 +14,7 @@ from catalog.contracts.model import MODES, Contract, Enforcement
 from catalog.evolution.merge import Policy
 from catalog.schema import Schema
 
-_DATASOURCE = argument("datasource", metavar="DATASOURCE", help="name of the datasource")
+_DATASOURCE = argument("datasource", "name of the datasource")
 _BREACH = (
     *("datasource", "fingerprint", "segments", "example", "column", "rule", "words", "refused"),
 )
@@ -50,29 +50,24 @@ def offences_table(offences: Iterable[Offence]) -> Table:
     _DATASOURCE,
     argument(
         "--schema",
+        "the schema to compare with: DDL or Spark's JSON, or a local file with it",
         type=definition,
         metavar="DDL|@FILE",
-        help="the schema to compare with: DDL or Spark's JSON, or a local file with it",
     ),
     argument(
         "--enforcement",
-        choices=[word.value for word in Enforcement],
+        "how schemas must match it",
+        choices=Enforcement,
         default=Enforcement.NONE.value,
-        help="how schemas must match it (default %(default)s)",
     ),
-    argument(
-        "--mode",
-        choices=[mode.value for mode in MODES],
-        default="none",
-        help="who must be able to read whose data (default %(default)s)",
-    ),
+    argument("--mode", "who must be able to read whose data", choices=MODES, default="none"),
     argument(
         "--policy",
-        choices=[policy.value for policy in Policy],
-        help="how columns are merged whose types have no common one, where a reader does not say",
+        "how columns are merged whose types have no common one, where a reader does not say",
+        choices=Policy,
     ),
     *(
-        argument(f"--max-{name}", type=positive, metavar="N", help=f"most {name} of one segment")
+        argument(f"--max-{name}", f"most {name} of one segment", type=positive, metavar="N")
         for name in ("rows", "bytes", "columns")
     ),
     dry_run="only show which published segments break it",

@@ -35,8 +35,8 @@ FIRST_DAY = datetime(2024, 1, 1, tzinfo=UTC)
     "build a small catalog and explain every step",
     argument(
         "--directory",
+        "where to leave the catalog, its files and the report (default: a new temporary one)",
         type=Path,
-        help="where to leave the catalog, its files and the report (default: a new temporary one)",
     ),
     details="It ends with commands to try on the catalog.",
     example="--directory ./demo",

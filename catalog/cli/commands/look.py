@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from catalog.dialects import Unsaid
 
-_DATASOURCE = argument("--datasource", help="only those of a datasource")
+_DATASOURCE = argument("--datasource", "only those of a datasource")
 # Statements that change nothing, besides queries.
 _SHOWING = {"DESCRIBE", "DESC", "SHOW", "EXPLAIN"}
 
@@ -36,7 +36,7 @@ _SHOWING = {"DESCRIBE", "DESC", "SHOW", "EXPLAIN"}
     "list segments",
     _DATASOURCE,
     one_of(
-        argument("--fingerprint", help="only those with this schema; a beginning is enough"),
+        argument("--fingerprint", "only those with this schema; a beginning is enough"),
         flag(
             "--without-schema",
             "only those whose schema is not known, with what a backfill found wrong and when it "
@@ -80,7 +80,7 @@ def segments(work: Work) -> Answer:
     one_of(
         flag("--orphans", "only those that nothing uses"),
         flag("--retired", "those that a clean-up has retired and not purged yet"),
-        argument("--datasource", help="only those that a datasource uses"),
+        argument("--datasource", "only those that a datasource uses"),
     ),
     as_of=True,
     limit=100,
@@ -126,13 +126,13 @@ def datasources(work: Work) -> Answer:
 @command(
     "schema-of",
     "show which schema segments have",
-    argument("segment_ids", nargs="+", metavar="SEGMENT", help="ids: datasource/name"),
+    argument("segment_ids", "ids: datasource/name", nargs="+", metavar="SEGMENT"),
     argument(
         "--as",
+        "also show the schemas as Spark's JSON, JSON Schema or Avro",
         dest="dialect",
         choices=DIALECTS,
         default=DIALECTS[0],
-        help="also show the schemas as Spark's JSON, JSON Schema or Avro (default %(default)s)",
     ),
     as_of=True,
     details=(
@@ -172,12 +172,12 @@ def _translated(work: Work, table: Table) -> tuple[Table, tuple[Unsaid, ...]]:
 @command(
     "columns",
     "show the schema that the segments of a datasource have in common",
-    argument("datasource", help="its name"),
+    argument("datasource", "its name"),
     argument(
         "--policy",
-        choices=[str(policy) for policy in Policy],
-        help="the type of a column whose types have no common one: the first, string, the latest "
+        "the type of a column whose types have no common one: the first, string, the latest "
         "(default: the policy of the contract, or strict)",
+        choices=Policy,
     ),
     as_of=True,
     details=(
@@ -216,13 +216,13 @@ def columns(work: Work) -> Answer:
 @command(
     "diff",
     "show what changed from one schema to another",
-    argument("old", help=HELP),
-    argument("new", help="the other schema, named in the same way"),
+    argument("old", HELP),
+    argument("new", "the other schema, named in the same way"),
     argument(
         "--mode",
+        "end with exit code 1 unless the new schema may follow the old one in this mode",
         choices=[str(mode) for mode in Mode if not mode.transitive],
         default="none",
-        help="end with exit code 1 unless the new schema may follow the old one in this mode",
     ),
     flag("--all", "show unchanged columns too"),
     as_of=True,
@@ -260,7 +260,7 @@ def diff(work: Work) -> Answer:
 @command(
     "sql",
     "run one query over the catalog's views",
-    argument("query", help="one query over the views: schemas, segments, …"),
+    argument("query", "one query over the views: schemas, segments, …"),
     limit=1000,
     details="docs/sql.md lists the views with their columns, and many queries.",
     example='"SELECT datasource, num_segments FROM datasources ORDER BY num_segments DESC"',
@@ -288,7 +288,7 @@ def _query(work: Work) -> DataFrame:
 @command(
     "stats",
     "count what the catalog holds",
-    argument("--version", type=natural, metavar="VERSION", help="which one (default: the newest)"),
+    argument("--version", "which one (default: the newest)", type=natural, metavar="VERSION"),
     long=False,
 )
 def stats(work: Work) -> Answer:
@@ -298,11 +298,11 @@ def stats(work: Work) -> Answer:
 @command(
     "report",
     "write a page about the catalog: growth, schemas, runs, problems",
-    argument("--html", type=Path, required=True, metavar="FILE", help="where to write it"),
+    argument("--html", "where to write it", type=Path, required=True, metavar="FILE"),
     argument(
         "--versions",
+        f"show the growth over at most this many versions {by_setting('report.versions')}",
         type=positive,
-        help=f"show the growth over at most this many versions {by_setting('report.versions')}",
     ),
     details="One HTML file that needs nothing else, for a browser or a mail.",
     example="--html report.html",

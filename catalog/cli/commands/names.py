@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from catalog.names.model import NamedSchema, Reason, Registered
 
 _MODES = [str(mode) for mode in Mode]
-_NAME = argument("name", metavar="NAME", help="the name of the schema")
+_NAME = argument("name", "the name of the schema")
 
 
 def _reasons(reasons: tuple[Reason, ...]) -> dict[str, Table]:
@@ -38,27 +38,27 @@ def _reasons(reasons: tuple[Reason, ...]) -> dict[str, Table]:
 @change(
     "names register",
     "register a schema as the next version of a name",
-    argument("name", metavar="NAME", help="the name: a text without a slash"),
+    argument("name", "the name: a text without a slash"),
     one_of(
         argument(
             "schema",
+            f"a local file with DDL or Spark's JSON, or {HELP}",
             nargs="?",
             metavar=f"SCHEMA|FILE|{STDIN}",
-            help=f"a local file with DDL or Spark's JSON, or {HELP}",
         ),
-        argument("--avro", metavar="FILE", help="a local file with an Avro schema"),
-        argument("--json-schema", metavar="FILE", help="a local file with a JSON Schema"),
+        argument("--avro", "a local file with an Avro schema", metavar="FILE"),
+        argument("--json-schema", "a local file with a JSON Schema", metavar="FILE"),
         required=True,
     ),
-    argument("--mode", choices=_MODES, help="the mode of a new name (default: backward)"),
+    argument("--mode", "the mode of a new name (default: backward)", choices=_MODES),
     argument(
         "--base",
+        "the version that the schema was derived from; later versions are merged into it",
         type=natural,
         metavar="VERSION",
-        help="the version that the schema was derived from; later versions are merged into it",
     ),
     flag("--force", "register it although the mode forbids it; this is recorded"),
-    argument("--note", default="", help="a text that is stored with the version"),
+    argument("--note", "a text that is stored with the version", default=""),
     dry_run=True,
     details=(
         "Registering the current schema again changes nothing. A schema that the mode of the name\n"
@@ -111,7 +111,7 @@ def shown_registration(result: Registered, retries: int) -> Answer:
 @command(
     "names get",
     "show a version of a named schema",
-    argument("name", metavar="NAME[@VERSION]", help="the name; orders@3 is version 3"),
+    argument("name", "the name; orders@3 is version 3", metavar="NAME[@VERSION]"),
     as_of=True,
     details="Without a number, or with @current, it is the newest one.",
     example="orders@3",
@@ -178,7 +178,7 @@ def names_versions(work: Work) -> Answer:
     "names set-mode",
     "set which schemas may follow earlier versions of a name",
     _NAME,
-    argument("mode", choices=_MODES, help="how new versions must be compatible with old ones"),
+    argument("mode", "how new versions must be compatible with old ones", choices=_MODES),
     details="Later registrations are checked by it; versions that are there stay as they are.",
     example="orders full_transitive",
 )
@@ -196,7 +196,7 @@ def names_set_mode(work: Work) -> Answer:
     "names still-works",
     "check whether data of a version can be read with the current schema",
     _NAME,
-    argument("version", metavar="VERSION", type=positive, help="the number of a version"),
+    argument("version", "the number of a version", type=positive),
     as_of=True,
     details=(
         "It can if no later version is a breaking one; otherwise the exit code is 1. `compatible`\n"

@@ -33,11 +33,11 @@ from catalog.objects.types import ObjectType
 _FIELDS = ("key", "body", "links", "schema", "datasource")
 # Names the built-in types of the platform, which need no file.
 _BUILT_IN = "platform"
-_KEY = argument("key", metavar="KEY", help="its key: type/path")
+_KEY = argument("key", "its key: type/path")
 _LINES = argument(
     "file",
+    f"a local file with one JSON object per line; {STDIN} is standard input",
     metavar=f"FILE|{STDIN}",
-    help=f"a local file with one JSON object per line; {STDIN} is standard input",
 )
 
 
@@ -115,8 +115,8 @@ def shown_object(found: StoredObject, ddl: str | None) -> Answer:
 @command(
     "objects list",
     "list objects",
-    argument("type", nargs="?", metavar="TYPE", help="only objects of this type"),
-    argument("--parent", metavar="KEY", help="only objects below this one, by their declared type"),
+    argument("type", "only objects of this type", nargs="?"),
+    argument("--parent", "only objects below this one, by their declared type", metavar="KEY"),
     as_of=True,
     limit=100,
     details="strata objects get shows one with its body.",
@@ -141,7 +141,7 @@ def objects_list(work: Work) -> Answer:
 @change(
     "objects remove",
     "remove objects, all of them or none",
-    argument("keys", nargs="+", metavar="KEY", help="keys: type/path"),
+    argument("keys", "keys: type/path", nargs="+", metavar="KEY"),
     flag("--cascade", "also remove everything below them and everything that refers to them"),
     dry_run="only show what would be removed",
     limit=100,
@@ -164,7 +164,7 @@ def objects_remove(work: Work) -> Answer:
     "objects rename",
     "rename an object",
     _KEY,
-    argument("name", metavar="NAME", help="its new name: the last part of its key"),
+    argument("name", "its new name: the last part of its key"),
     limit=100,
     details=(
         "It keeps its id, and its revision is raised. Objects below it move along and references\n"
@@ -190,9 +190,9 @@ def shown_rename(result: PutResult, retries: int, limit: int) -> Answer:
     "declare types of objects, all of them or none",
     argument(
         "file",
-        metavar=f"FILE|{_BUILT_IN}",
-        help=f"a local file with a declaration or a list of them as JSON ({STDIN} is standard "
+        f"a local file with a declaration or a list of them as JSON ({STDIN} is standard "
         f"input), or {_BUILT_IN} for the types of the platform",
+        metavar=f"FILE|{_BUILT_IN}",
     ),
     limit=100,
     details=(

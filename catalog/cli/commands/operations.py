@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from catalog.operations.decision import Decision
     from catalog.operations.operation import Operation, OperationStatus
 
-_ID = argument("id", metavar="ID", help="its id, or any beginning of it that no other has")
+_ID = argument("id", "its id, or any beginning of it that no other has")
 _UNDECIDED = [state.value for state in OperationState if not state.decided]
 
 
@@ -63,8 +63,8 @@ def _standing(operations: DataFrame) -> dict[str, int]:
     one_of(
         argument(
             "--state",
-            choices=[state.value for state in OperationState],
-            help="only operations in this state (default: open and ready)",
+            "only operations in this state (default: open and ready)",
+            choices=OperationState,
         ),
         flag("--all", "published and aborted ones too"),
     ),
@@ -211,8 +211,8 @@ def _advice(status: OperationStatus) -> str:
     _ID,
     argument(
         "--epoch",
+        "let it wait until the stable epoch reaches this one, which is final (default: now)",
         type=positive,
-        help="let it wait until the stable epoch reaches this one, which is final (default: now)",
     ),
     details="All of it becomes visible in one commit. All parts must be staged.",
     example='7c1e0a4b --epoch 42 --reason "release 42"',
@@ -255,9 +255,8 @@ def operations_abort(work: Work) -> Answer:
     _ID,
     argument(
         "--lease",
+        "how long the lease lasts from now on (default: as long as before)",
         type=duration,
-        metavar="TIME",
-        help="how long the lease lasts from now on (default: as long as before)",
     ),
     example="7c1e0a4b --lease 2h",
 )
@@ -298,7 +297,7 @@ def operations_epoch(work: Work) -> Answer:
 @change(
     "operations advance",
     "raise the stable epoch, and publish every operation that waits for it",
-    argument("epoch", type=positive, metavar="EPOCH", help="the new stable epoch"),
+    argument("epoch", "the new stable epoch", type=positive),
     details=(
         "All of them become visible in one commit. The same epoch again changes nothing; a lower\n"
         "one is refused."
@@ -330,9 +329,8 @@ def shown_advance(step: Advance, retries: int) -> Answer:
     "abort operations whose lease is over, and remove what decided ones staged",
     argument(
         "--keep",
+        f"how long the outcome of an operation stays recorded {by_setting('recover.keep')}",
         type=duration,
-        metavar="TIME",
-        help=f"how long the outcome of an operation stays recorded {by_setting('recover.keep')}",
     ),
     dry_run=True,
     as_task=True,

@@ -36,15 +36,15 @@ _BRIEF = ("datasource", "rule", "action", "segments", "dropped", "failed", "prob
     "drop segments by the rules of retention, archived first where a rule says so",
     argument(
         "--datasource",
+        "only this datasource, which must have a rule; may be repeated",
         action="append",
         metavar="DATASOURCE",
-        help="only this datasource, which must have a rule; may be repeated",
     ),
     argument(
         "--limit",
+        "try at most this many segments, the oldest first",
         type=positive,
         default=DEFAULT_LIMIT,
-        help="try at most this many segments, the oldest first (default %(default)s)",
     ),
     dry_run=True,
     as_task=True,

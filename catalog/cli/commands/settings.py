@@ -15,7 +15,7 @@ from catalog.settings.resolving import Layers, Setting
 from catalog.settings.sorts import ANYTHING
 
 _COLUMNS = ("name", "value", "source", "default", "changed_at", "changed_by", "help")
-_NAME = argument("name", metavar="NAME", help="a name such as cleanup.grace")
+_NAME = argument("name", "a name such as cleanup.grace")
 
 
 def _row(setting: Setting) -> tuple[Any, ...]:
@@ -64,7 +64,7 @@ def settings_get(work: Work) -> Answer:
     "settings set",
     "store a setting in the catalog, for everybody who opens it later",
     _NAME,
-    argument("value", metavar="VALUE", help="such as 7d or 5000"),
+    argument("value", "such as 7d or 5000"),
     details=(
         "Secrets are not stored: names under secret., and names with words such as password or\n"
         "token, take a reference, secret://scope/name. Names under app. are free for applications."

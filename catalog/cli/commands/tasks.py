@@ -21,7 +21,7 @@ from catalog.tasks.plan import DEFAULT_LEASE
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_ID = argument("id", metavar="ID", help="its id, or any beginning of it that no other has")
+_ID = argument("id", "its id, or any beginning of it that no other has")
 _CANDIDATES = 5
 
 
@@ -135,7 +135,7 @@ def span(time: timedelta) -> str:
 @command(
     "tasks list",
     "list tasks: how far they are, who runs them, how they ended",
-    argument("--state", choices=[state.value for state in State], help="only tasks in this state"),
+    argument("--state", "only tasks in this state", choices=State),
     limit=20,
     details=(
         "A task is long work in steps that outlives its process. Newest first. There are\n"
@@ -203,13 +203,13 @@ def _arguments(text: str) -> dict[str, Any]:
 @change(
     "tasks run",
     "run a task by its name, or take over one of the same arguments that stopped",
-    argument("name", metavar="NAME", choices=sorted(TASKS), help="one of %(choices)s"),
+    argument("name", "one of %(choices)s", choices=sorted(TASKS)),
     argument(
         "--arguments",
+        'its arguments as a JSON object, such as {"limit": 1000}; durations are in seconds',
         type=_arguments,
         default={},
         metavar="JSON",
-        help='its arguments as a JSON object, such as {"limit": 1000}; durations are in seconds',
     ),
     always_a_task=True,
     example="cleanup --arguments '{\"grace_seconds\": 86400}'",

@@ -25,14 +25,13 @@ from catalog.cli.commands.tasks import run_as_task
     "retire schemas that nothing uses, and purge those retired long ago",
     argument(
         "--grace",
+        f"how long a schema must have been unused {by_setting('cleanup.grace')}; 0 is safe",
         type=duration,
-        metavar="TIME",
-        help=f"how long a schema must have been unused {by_setting('cleanup.grace')}; 0 is safe",
     ),
     argument(
         "--limit",
+        f"retire and purge at most this many each {by_setting('cleanup.limit')}",
         type=positive,
-        help=f"retire and purge at most this many each {by_setting('cleanup.limit')}",
     ),
     dry_run=True,
     as_task=True,
@@ -65,17 +64,15 @@ def cleanup(work: Work) -> Answer:
     flag("--no-vacuum", "do not remove old files"),
     argument(
         "--retain",
-        type=duration,
-        metavar="TIME",
-        help="keep replaced files this long, from now on (default: the setting maintain.retain, "
+        "keep replaced files this long, from now on (default: the setting maintain.retain, "
         "or the table's, initially 7d)",
+        type=duration,
     ),
     argument(
         "--poller-lag",
-        type=duration,
-        metavar="TIME",
-        help=f"how far behind a poller may be {by_setting('maintain.poller_lag')}; a shorter "
+        f"how far behind a poller may be {by_setting('maintain.poller_lag')}; a shorter "
         "retention is refused",
+        type=duration,
     ),
     flag(
         "--cut-off-pollers",
@@ -132,11 +129,9 @@ def maintain(work: Work) -> Answer:
     "verify",
     "check that the catalog keeps its promises",
     argument(
-        "--version", type=int, metavar="VERSION", help="the version to check (default: the newest)"
+        "--version", "the version to check (default: the newest)", type=int, metavar="VERSION"
     ),
-    argument(
-        "--since", type=int, metavar="VERSION", help="check every version from this one on too"
-    ),
+    argument("--since", "check every version from this one on too", type=int, metavar="VERSION"),
     details="Exit code 1 says that a promise is broken.",
     example="--since 0",
 )

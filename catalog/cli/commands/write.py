@@ -52,13 +52,13 @@ def init(work: Work) -> Answer:
 @change(
     "publish",
     "publish the segments of a manifest, all of them or none",
-    argument("manifest", help="a file or directory with one line or row per segment"),
-    argument("--format", choices=MANIFESTS, help="its format, if its name does not end in it"),
+    argument("manifest", "a file or directory with one line or row per segment"),
+    argument("--format", "its format, if its name does not end in it", choices=MANIFESTS),
     argument(
         "--on-existing",
-        choices=[mode.value for mode in OnExisting],
+        "what to do about ids that exist with other content",
+        choices=OnExisting,
         default=OnExisting.REFUSE.value,
-        help="what to do about ids that exist with other content (default %(default)s)",
     ),
     details=(
         "A manifest is Parquet, CSV with a header or JSON lines. Its columns are segment_id (or\n"
@@ -86,19 +86,19 @@ def publish(work: Work) -> Answer:
 
 
 def _batch(what: str, setting: str) -> Add:
-    return argument("--batch", type=positive, help=f"{what} per commit {by_setting(setting)}")
+    return argument("--batch", f"{what} per commit {by_setting(setting)}", type=positive)
 
 
 @change(
     "publish-files",
     "publish files as segments, with the schemas and row counts of their footers",
-    argument("datasource", help="the datasource whose segments they become"),
+    argument("datasource", "the datasource whose segments they become"),
     argument(
         "pattern",
-        help="files such as '/data/orders/**/*.parquet' (in quotes, or your shell expands it), "
+        "files such as '/data/orders/**/*.parquet' (in quotes, or your shell expands it), "
         "a folder with everything in it, or a Delta table",
     ),
-    argument("--format", choices=FORMATS, help="the format of files whose names do not end in it"),
+    argument("--format", "the format of files whose names do not end in it", choices=FORMATS),
     flag("--remove-missing", "drop segments that match the pattern and whose files are gone"),
     flag("--replace-changed", "publish files again that changed since they were published"),
     _batch("files", "publish_files.batch"),
@@ -162,14 +162,14 @@ def _advice_on_files(report: FilesReport, given: Namespace) -> Iterable[str]:
 @change(
     "backfill",
     "find the schemas of segments that were published without one",
-    argument("--limit", type=positive, help="examine at most this many segments"),
+    argument("--limit", "examine at most this many segments", type=positive),
     argument(
         "--datasource",
+        "only segments of this datasource; may be repeated",
         action="append",
         metavar="DATASOURCE",
-        help="only segments of this datasource; may be repeated",
     ),
-    argument("--format", choices=FORMATS, help="the format of locations that do not end in it"),
+    argument("--format", "the format of locations that do not end in it", choices=FORMATS),
     flag("--retry-quarantined", "retry those in quarantine now, not when their pause is over"),
     _batch("segments", "backfill.batch"),
     dry_run="only count those without a schema",
@@ -233,10 +233,10 @@ def _advice_on_backfill(report: BackfillReport) -> Iterable[str]:
 @change(
     "drop",
     "drop segments by id, datasource or interval",
-    argument("segment_ids", nargs="*", metavar="SEGMENT", help="ids: datasource/name"),
-    argument("--datasource", help="all segments of a datasource"),
-    argument("--starts-at", type=moment, metavar="TIME", help="only segments from then on"),
-    argument("--ends-at", type=moment, metavar="TIME", help="only segments up to then"),
+    argument("segment_ids", "ids: datasource/name", nargs="*", metavar="SEGMENT"),
+    argument("--datasource", "all segments of a datasource"),
+    argument("--starts-at", "only segments from then on", type=moment),
+    argument("--ends-at", "only segments up to then", type=moment),
     dry_run="only count what would be dropped",
     details="Ids that do not exist are counted, not an error. Schemas stay until a clean-up.",
     example="--datasource clicks --ends-at 2024-01-01 --dry-run",
