@@ -1,4 +1,4 @@
-"""Aborts operations that their owners left, and removes what decided ones have staged.
+"""Aborts operations whose lease is over, and removes what decided ones staged.
 
     spark-submit --properties-file conf/local.conf --py-files dist/strata_catalog-….whl \\
         jobs/recover.py --help

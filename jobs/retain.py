@@ -1,4 +1,4 @@
-"""Drops segments that go by rules of retention, archived first where a rule says so.
+"""Drops segments by the rules of retention, archived first where a rule says so.
 
     spark-submit --properties-file conf/local.conf --py-files dist/strata_catalog-….whl \\
         jobs/retain.py --help

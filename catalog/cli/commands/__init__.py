@@ -104,5 +104,6 @@ def renamed(words: list[str]) -> str | None:
         return None
     for old in (f"{first} {second}", first):
         if old in RENAMED:
-            return f"`strata {old}` is now `strata {RENAMED[old]}`"
+            more = f"; a group: {', '.join(actions(old))}" if old in GROUPS else ""
+            return f"`strata {old}` is now `strata {RENAMED[old]}`{more}"
     return None

@@ -27,6 +27,21 @@ if TYPE_CHECKING:
     from catalog.dialects import Unsaid
 
 _DATASOURCE = argument("--datasource", "only those of a datasource")
+# Columns of the lists of segments: for programs, and for terminals.
+_SEGMENTS = {
+    "segments": (
+        *("segment_id", "fingerprint", "num_rows", "size_bytes", "location", "starts_at"),
+        *("ends_at", "inferred", "revision", "changed_at", "changed_by"),
+    ),
+    "segments_without_schema": (
+        *("segment_id", "location", "num_rows", "size_bytes", "published_at"),
+        *("quarantined", "reason", "attempts", "failed_since", "retry_at"),
+    ),
+}
+_BRIEF = {
+    "segments": ("segment_id", "fingerprint", "num_rows", "size_bytes", "starts_at", "changed_at"),
+    "segments_without_schema": ("segment_id", "published_at", "reason", "attempts", "retry_at"),
+}
 # Statements that change nothing, besides queries.
 _SHOWING = {"DESCRIBE", "DESC", "SHOW", "EXPLAIN"}
 
@@ -49,29 +64,14 @@ _SHOWING = {"DESCRIBE", "DESC", "SHOW", "EXPLAIN"}
 )
 def segments(work: Work) -> Answer:
     given = work.arguments
-    if given.without_schema:
-        name, frame = (
-            "segments_without_schema",
-            work.catalog.inspect.segments_without_schema(work.as_of),
-        )
-        columns: tuple[str, ...] = (
-            *("segment_id", "location", "num_rows", "size_bytes", "published_at"),
-            *("quarantined", "reason", "attempts", "failed_since", "retry_at"),
-        )
-        brief: tuple[str, ...] = ("segment_id", "published_at", "reason", "attempts", "retry_at")
-    else:
-        name, frame = "segments", work.catalog.segments(work.as_of)
-        columns = (
-            *("segment_id", "fingerprint", "num_rows", "size_bytes", "location", "starts_at"),
-            *("ends_at", "inferred", "revision", "changed_at", "changed_by"),
-        )
-        brief = ("segment_id", "fingerprint", "num_rows", "size_bytes", "starts_at", "changed_at")
+    name = "segments_without_schema" if given.without_schema else "segments"
+    frame = getattr(work.catalog.inspect, name)(work.as_of)
     if given.datasource is not None:
         frame = frame.where(F.col("datasource") == F.lit(given.datasource))
     if given.fingerprint is not None:
         frame = frame.where(F.startswith("fingerprint", F.lit(given.fingerprint.lower())))
-    shown = frame.orderBy("segment_id").select(*columns)
-    return Answer(tables={name: fetch(shown, given.limit, brief)})
+    shown = frame.orderBy("segment_id").select(*_SEGMENTS[name])
+    return Answer(tables={name: fetch(shown, given.limit, _BRIEF[name])})
 
 
 @command(

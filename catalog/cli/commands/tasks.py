@@ -203,7 +203,7 @@ def _arguments(text: str) -> dict[str, Any]:
 @change(
     "tasks run",
     "run a task by its name, or take over one of the same arguments that stopped",
-    argument("name", "one of %(choices)s", choices=sorted(TASKS)),
+    argument("name", "one of %(choices)s", choices=sorted(TASKS), metavar="NAME"),
     argument(
         "--arguments",
         'its arguments as a JSON object, such as {"limit": 1000}; durations are in seconds',
