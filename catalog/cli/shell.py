@@ -212,6 +212,7 @@ def _add_arguments(parser: ArgumentParser, command: Command) -> None:
         common.add_argument(
             "--session", help="an id of the caller's session, recorded with the actor"
         )
+    if command.access.opens and command.access is not Access.UPGRADE:
         common.add_argument(
             "--record",
             action=BooleanOptionalAction,
