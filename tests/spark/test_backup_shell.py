@@ -71,7 +71,7 @@ def test_the_shell_goes_back_makes_backups_and_restores_them(
     code, answer = strata("backups", "rollback", "--backup", path, "--no-record", *here)
     assert (code, answer["facts"]["rows"]) == (0, 1)
     runs = [(row["job"], row["actor"], row["status"]) for row in catalog.audit.runs().collect()]
-    assert sorted(runs) == [("backup", "ann", "done"), ("rollback", "ann", "done")]
+    assert sorted(runs) == [("backup", "ann", "done"), ("backups rollback", "ann", "done")]
 
 
 @pytest.mark.stress

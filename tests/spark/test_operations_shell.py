@@ -106,6 +106,7 @@ def test_types_are_declared_and_objects_ensured_renamed_and_removed_with_all_bel
     file.write_text(
         '{"key": "database/sales"}\n{"key": "table/sales/orders", "body": {"schema": "orders"}}\n'
     )
+    assert strata("names", "register", "orders", "id BIGINT")[0] == 0  # tables refer to it
     assert strata("objects", "ensure", str(file))[1]["facts"]["put"] == 2
     assert strata("objects", "ensure", str(file))[1]["facts"]["unchanged"] == 2
     file.write_text('{"key": "table/sales/returns", "body": {"colour": "red"}}')
