@@ -11,7 +11,7 @@ WORKERS ?= 2
 SPREAD  := --numprocesses $(WORKERS) --dist worksteal
 SPARK   := tests/spark tests/concurrency tests/notebooks
 # Publish, drop, clean up, backfill: these run with conflicts instead of without.
-CONFLICTED := $(addprefix tests/spark/test_,publish.py drop.py cleanup.py backfill.py)
+CONFLICTED := $(addprefix tests/spark/,segments/test_publish.py segments/test_drop.py maintenance/test_cleanup.py backfill/test_backfill.py)
 
 # Workers must run the interpreter that has the dependencies, whatever `python3` is on the PATH.
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
@@ -20,7 +20,7 @@ export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 unexport SPARK_HOME
 unexport SPARK_CONF_DIR
 
-.PHONY: help demo test lint unit browser spark conflicts connect stress bench benchsample benchshort benchlong docs clean
+.PHONY: help demo test lint unit browser spark conflicts connect stress bench benchsample benchshort benchlong docs house clean
 
 help:  ## show what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -83,9 +83,13 @@ bench: $(PEERS)  ## the figures: side by side, with goals and verdicts (about 45
 benchlong: $(PEERS)  ## the same with more rounds, up to 10 million segments
 	$(BIN)/python -m tests.benchmarks --scale long
 
-docs: $(READY)  ## write what is generated in docs/: the column dictionary, the diagram, the type changes
+docs: $(READY)  ## write what is generated in docs/: the column dictionary, the type changes, the reference
 	$(BIN)/python -m catalog.sql.dictionary docs/sql.md
 	$(BIN)/python docs/type_changes.py
+	$(BIN)/python docs/reference.py
+
+house: $(READY)  ## figures of the layout, now and before it was made anew
+	$(BIN)/python -m tests.house
 
 clean:  ## remove the virtual environment and what was built
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -15,28 +15,23 @@ from typing import TYPE_CHECKING, Unpack, cast
 from pyspark.sql import DataFrame
 
 from catalog.audit.api import AuditApi
-from catalog.backfill.backfiller import Backfiller
-from catalog.backfill.completing import Completed, Completer
-from catalog.backfill.report import BackfillReport
-from catalog.backfill.search import Search
-from catalog.backfill.waiting import Completion
+from catalog.backfill.backfiller import Backfiller, WaitingSearch
+from catalog.backfill.completer import Completed, Completer
+from catalog.backfill.model import BackfillReport, Completion
 from catalog.backups.api import BackupsApi
-from catalog.backups.files import BackupFiles
-from catalog.backups.restore import Ground, Restore, RestoreReport
+from catalog.backups.backup import BackupFiles
+from catalog.backups.restore import Restore, RestoreReport, RestoreTarget
 from catalog.cache.api import board_of, open_cache
-from catalog.cache.cache import Cache
-from catalog.cache.holders import Caches
-from catalog.commit.committer import Committer
-from catalog.commit.counters import Counters
+from catalog.cache.cache import Cache, Caches
+from catalog.commit.committer import Committer, OperationCounters
 from catalog.config import Settings, user
 from catalog.context import Call, CallOptions, Context
 from catalog.contracts.api import ContractsApi
-from catalog.contracts.reading import KnownTerms
-from catalog.delta import opening
+from catalog.contracts.enforcement import KnownTerms
+from catalog.delta import tables
 from catalog.delta.audit_log import AuditLog
 from catalog.delta.layout import LAYOUT, Layout
-from catalog.delta.location import Location
-from catalog.delta.lock import TableLock
+from catalog.delta.location import Location, TableLock, absolute
 from catalog.delta.queue import CommitQueue
 from catalog.delta.runs import RunLog
 from catalog.delta.session import own_session, release, tune, tuning
@@ -46,17 +41,18 @@ from catalog.environment import Deadline, Environment
 from catalog.errors import CatalogNotFound, InvalidInput, ReadOnly, RestoreUnfinished
 from catalog.evolution.merge import Policy
 from catalog.evolution.projection import OnLoss
-from catalog.files.describe import read_footers
-from catalog.files.formats import Format
-from catalog.files.publish import FilesPublisher, FilesReport, FilesRequest, Verbs
+from catalog.files.footer import read_footers
+from catalog.files.paths import Format
+from catalog.files.publisher import FilesPublisher, FilesReport, FilesRequest, Verbs
 from catalog.maintenance.cleanup import Cleaner, CleanupReport
-from catalog.maintenance.maintain import Maintainer, MaintainReport, check_retention
+from catalog.maintenance.compaction import Maintainer, MaintainReport, check_retention
 from catalog.model import (
     Caller,
     DropResult,
     OnExisting,
     PublishResult,
     Segment,
+    UpgradeReport,
     check_actor,
     check_datasource,
     check_datasources,
@@ -68,9 +64,9 @@ from catalog.operations.api import OperationsApi
 from catalog.operations.operation import Operation
 from catalog.progress import silent
 from catalog.read.api import SchemaReader
-from catalog.read.datasource_schema import DatasourceSchema
-from catalog.read.selection import Where
-from catalog.realtime.stream import StreamAnnouncer
+from catalog.read.datasource import DatasourceSchema
+from catalog.read.scan import Where
+from catalog.realtime.announcer import StreamAnnouncer
 from catalog.retention.api import RetentionApi
 from catalog.schema import Schema
 from catalog.segments.batch import batch_of
@@ -79,13 +75,13 @@ from catalog.segments.frame import FramePublisher
 from catalog.segments.group import Publisher, PublishRequest
 from catalog.segments.staging import Staging
 from catalog.settings.api import EffectiveSettings, SettingsApi
-from catalog.settings.known import default_of
+from catalog.settings.model import default_of
 from catalog.sql import audit_views, functions, views
 from catalog.sql.api import InspectApi
 from catalog.sql.stats import Stats, stats_of
 from catalog.tasks.api import TasksApi
 from catalog.tasks.runner import Runner
-from catalog.tasks.table import TaskTable
+from catalog.tasks.store import TaskTable
 from catalog.verify import Verifier, VerifyReport
 from catalog.words import chosen
 
@@ -97,16 +93,6 @@ log = logging.getLogger(__name__)
 
 MOST_PENDING = 100_000
 DEFAULT_TTL = timedelta(minutes=2)
-
-
-@dataclass(frozen=True)
-class UpgradeReport:
-    """What an upgrade of the layout did, or would do."""
-
-    before: int
-    after: int
-    statements: tuple[str, ...]
-    dry_run: bool = False
 
 
 class _Shared:
@@ -147,7 +133,7 @@ class _Shared:
         )
         self.dropper = Dropper(context.writer, buckets, environment)
         self.completer = Completer(context.writer, buckets, terms, environment)
-        self.committer = Committer(context.writer, buckets, environment, Counters())
+        self.committer = Committer(context.writer, buckets, environment, OperationCounters())
 
     def close(self) -> None:
         self.caches.stop()
@@ -230,8 +216,8 @@ class Catalog:
         settings = settings or Settings()
         environment = environment or Environment()
         own = own_session(spark)
-        place = opening.absolute(own, Location.parse(location))
-        opened = opening.find(own, place, layout)
+        place = absolute(own, Location.parse(location))
+        opened = tables.find(own, place, layout)
         created = False
         if opened is None:
             if read_only or not create:
@@ -239,7 +225,7 @@ class Catalog:
                     f"There is no catalog at {place}, and it is not to be created here.",
                     location=str(place),
                 )
-            opened = opening.create(
+            opened = tables.create(
                 own,
                 place,
                 layout,
@@ -258,7 +244,7 @@ class Catalog:
             )
         store = Store(own, opened.location)
         local = opened.detail.path if settings.file_lock else None
-        lock = TableLock.beside(local)
+        lock = TableLock.of(local)
         given = dict(settings.given)
         if settings.deadline is not None:
             given["deadline"] = settings.deadline
@@ -323,22 +309,24 @@ class Catalog:
         session, tuned = own_session(spark), tuning(spark)
         tune(session, tuned.large)
         try:
-            ground = Ground(
+            target = RestoreTarget(
                 session=session,
-                location=opening.absolute(session, Location.parse(location)),
+                location=absolute(session, Location.parse(location)),
                 layout=layout,
                 locked=settings.file_lock,
-                caller=Caller(
-                    check_actor("actor", user() if actor is None else actor),
-                    check_actor("reason", options.get("reason", "")),
-                    check_actor("run_id", run_id),
+                call=Call(
+                    Caller(
+                        check_actor("actor", user() if actor is None else actor),
+                        check_actor("reason", options.get("reason", "")),
+                        check_actor("run_id", run_id),
+                    ),
+                    Deadline(default_of("deadline") if waits is None else waits),
+                    options.get("progress", silent),
                 ),
-                deadline=Deadline(default_of("deadline") if waits is None else waits),
                 environment=environment or Environment(),
                 tuning=tuned,
-                progress=options.get("progress", silent),
             )
-            return Restore(BackupFiles(session, os.fspath(path)), ground).restore(segment_buckets)
+            return Restore(BackupFiles(session, os.fspath(path)), target).restore(segment_buckets)
         finally:
             release(session)
 
@@ -383,7 +371,7 @@ class Catalog:
         A restore makes another table, whose versions begin anew.
         """
         try:
-            found = opening.find(self._context.store.session, self.location, LAYOUT)
+            found = tables.find(self._context.store.session, self.location, LAYOUT)
         except RestoreUnfinished:
             return None
         return None if found is None else found.detail.table_id
@@ -392,7 +380,7 @@ class Catalog:
         """Brings a table with an older layout up to the one that this release writes."""
         context = self._context
         session, layout = context.store.session, context.layout
-        present = opening.present_columns(session, self.location)
+        present = tables.present_columns(session, self.location)
         found = context.opened.layout_found
         statements = layout.upgrade_statements(context.store.relation, found, present)
         report = UpgradeReport(found, layout.number, tuple(statements), dry_run)
@@ -410,7 +398,7 @@ class Catalog:
         context.alone(call, run)
         if self.location.path is None:
             self._create_persistent_views()
-        opened = opening.find(session, self.location, layout)
+        opened = tables.find(session, self.location, layout)
         assert opened is not None
         context.opened = opened
         return report
@@ -547,7 +535,7 @@ class Catalog:
         """
         context = self._context
         call = context.call(**options) if dry_run else context.writing(**options)
-        search = Search(
+        search = WaitingSearch(
             context.store, context.buckets, check_datasources(datasources), retry_quarantined
         )
         backfiller = Backfiller(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from catalog.delta.layout import DEFAULT_SEGMENT_BUCKETS
-from catalog.files.opening import Files, OpenFile
+from catalog.files.storage import Files, OpenFile
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 from catalog.delta.layout import Layout
 from catalog.delta.location import Location
-from catalog.delta.opening import Opened
 from catalog.delta.queue import CommitQueue
 from catalog.delta.statements import Statement
 from catalog.delta.store import AsOf, Store
+from catalog.delta.tables import Opened
 from catalog.delta.writer import Executed, Writer
 from catalog.environment import Deadline, Environment
 from catalog.errors import ReadOnly, UpgradeNeeded

@@ -8,10 +8,12 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
 
 from catalog.errors import GaveUp, InvalidInput
+
+Pause = TypeVar("Pause", float, timedelta)
 
 
 def _now() -> datetime:
@@ -22,9 +24,14 @@ def _new_id() -> str:
     return uuid.uuid4().hex
 
 
+def growing_pause(failures: int, first: Pause, longest: Pause) -> Pause:
+    """The pause after some failures in a row: `first` after one, doubled each time to `longest`."""
+    return min(longest, first * 2.0 ** min(failures - 1, 20))
+
+
 def _jitter(attempt: int) -> float:
     """Seconds before the next try: random, with a ceiling that doubles up to two seconds."""
-    return random.uniform(0.02, min(2.0, 0.1 * 2.0 ** min(attempt, 10)))
+    return random.uniform(0.02, growing_pause(attempt + 1, 0.1, 2.0))
 
 
 def _nothing(point: str) -> None:

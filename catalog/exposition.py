@@ -11,7 +11,7 @@ from catalog.errors import InvalidInput
 
 @dataclass(frozen=True)
 class Gauge:
-    """A figure with its name and what it means."""
+    """A figure with its name and description."""
 
     name: str
     text: str
@@ -19,7 +19,7 @@ class Gauge:
 
 
 def check_exposition() -> None:
-    """Raises if what writes such files is not installed."""
+    """Raises if prometheus-client is not installed."""
     try:
         import prometheus_client  # noqa: F401
     except ImportError:
@@ -31,7 +31,7 @@ def check_exposition() -> None:
 def write_gauges(
     file: str | os.PathLike[str], gauges: Iterable[Gauge], labels: Mapping[str, str]
 ) -> None:
-    """Writes the file in place of the old one, each figure with the same labels."""
+    """Replaces the file with these figures, all with the same labels."""
     check_exposition()
     from prometheus_client import CollectorRegistry, write_to_textfile
     from prometheus_client import Gauge as Series

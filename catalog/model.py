@@ -8,13 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from catalog.errors import InvalidInput, InvalidSegment
 from catalog.schema import Schema
-
-if TYPE_CHECKING:
-    from catalog.contracts.checking import Offence
+from catalog.schema.names import shown
 
 LONGEST_ID = 1024
 LONGEST_DATASOURCE = 255
@@ -222,18 +220,20 @@ def check_actor(name: str, text: Any) -> str:
     return text
 
 
-def _check_text(what: str, text: str, segment_id: str) -> None:
+def text_problem(text: str) -> str | None:
+    """Why a text is no name, location or key that the table can hold; none if it is one."""
     if CONTROL.search(text):
-        raise InvalidSegment(
-            f"The {what} {text!r} has control characters; remove them.", segment_id=segment_id
-        )
+        return "has control characters; remove them"
     try:
         text.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidSegment(
-            f"The {what} {text!r} has a lone surrogate, which UTF-8 cannot hold; remove it.",
-            segment_id=segment_id,
-        ) from error
+    except UnicodeEncodeError:
+        return "has a lone surrogate, which UTF-8 cannot hold; remove it"
+    return None
+
+
+def _check_text(what: str, text: str, segment_id: str) -> None:
+    if problem := text_problem(text):
+        raise InvalidSegment(f"The {what} {text!r} {problem}.", segment_id=segment_id)
 
 
 def _check_count(name: str, count: Any, segment_id: str) -> None:
@@ -298,6 +298,84 @@ class Caller:
         return {"actor": self.actor, "reason": self.reason, **known, **self.figures}
 
 
+class Reported(Protocol):
+    """What a verb did: a report or a result, from which shell, JSON, tasks, runs and metrics
+    derive what they show."""
+
+    def facts(self) -> dict[str, Any]:
+        """Single values by name, in order: what the shell answers, as text and as JSON."""
+        ...
+
+    def figures(self) -> dict[str, float]:
+        """Counts by name: what the record of a run or of a task's step and the metrics have."""
+        ...
+
+
+@dataclass(frozen=True)
+class Breach:
+    """One way in which a segment breaks a contract.
+
+    Attributes:
+        path: the column, by its names from the top; empty if it is about the segment as a whole.
+        rule: "unknown", "missing", "type", "nullable" or "spelling" of a column, a compatibility
+            mode, or the name of a limit.
+        words: what is wrong.
+        table: key of the table that sets the limit, if it is not the contract's own.
+    """
+
+    path: str
+    rule: str
+    words: str
+    table: str | None = None
+
+    def __str__(self) -> str:
+        return f"{shown(self.path)} {self.words}" if self.path else self.words
+
+
+@dataclass(frozen=True)
+class Offence:
+    """Segments with one schema that break the contract of their datasource.
+
+    Attributes:
+        fingerprint: of their schema; none if it is not known yet.
+        breaches: what is wrong with them; for sizes, what is wrong with the largest.
+        segments: how many there are.
+        segment_ids: their ids; of a frame, or of segments that are stored already, only some.
+        refused: whether they are refused; a contract may only warn.
+    """
+
+    datasource: str
+    fingerprint: str | None
+    breaches: tuple[Breach, ...]
+    segments: int
+    segment_ids: tuple[str, ...] = ()
+    refused: bool = True
+
+    def __str__(self) -> str:
+        schema = "without a schema" if self.fingerprint is None else f"with {self.fingerprint[:8]}"
+        named = ", ".join(self.segment_ids[:3]) + (", …" if self.segments > 3 else "")
+        words = "; ".join(map(str, self.breaches))
+        return f"{self.datasource}, {self.segments} {schema} ({named}): {words}"
+
+    def facts(self) -> dict[str, Any]:
+        """The JSON form, as in the values of an error and the output of the shell."""
+        return {
+            "datasource": self.datasource,
+            "fingerprint": self.fingerprint,
+            "segments": self.segments,
+            "segment_ids": list(self.segment_ids),
+            "breaches": [
+                {
+                    "column": each.path or None,
+                    "rule": each.rule,
+                    "words": each.words,
+                    "table": each.table,
+                }
+                for each in self.breaches
+            ],
+        }
+
+
 @dataclass(frozen=True)
 class PublishResult:
     """What a publish did.
@@ -316,6 +394,25 @@ class PublishResult:
     retries: int = 0
     warnings: tuple[Offence, ...] = ()
 
+    def facts(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            "commit_id": self.commit_id or None,
+            **self._counts(),
+            "schemas": len(self.fingerprints),
+            "retries": self.retries,
+        }
+
+    def figures(self) -> dict[str, float]:
+        return {**self._counts(), "conflicts_retried": self.retries}
+
+    def _counts(self) -> dict[str, int]:
+        return {
+            "inserted": self.inserted,
+            "existing": self.existing,
+            "replaced": self.replaced,
+        }
+
 
 @dataclass(frozen=True)
 class DropResult:
@@ -327,3 +424,37 @@ class DropResult:
     absent: int = 0
     dry_run: bool = False
     retries: int = 0
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            "commit_id": self.commit_id or None,
+            "dropped": self.dropped,
+            "absent": self.absent,
+            "dry_run": self.dry_run,
+            "retries": self.retries,
+        }
+
+    def figures(self) -> dict[str, float]:
+        return {"dropped": self.dropped, "conflicts_retried": self.retries}
+
+
+@dataclass(frozen=True)
+class UpgradeReport:
+    """What an upgrade of the layout did, or would do."""
+
+    before: int
+    after: int
+    statements: tuple[str, ...]
+    dry_run: bool = False
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "before": self.before,
+            "after": self.after,
+            "statements": list(self.statements),
+            "dry_run": self.dry_run,
+        }
+
+    def figures(self) -> dict[str, float]:
+        return {"statements": len(self.statements)}

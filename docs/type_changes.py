@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from catalog import Schema, compatibility
-from catalog.evolution.compatibility import Kind
+from catalog.evolution.compatibility import ChangeKind
 from catalog.evolution.projection import Leeway, refusals
 
 PAGE = Path(__file__).resolve().parent / "schemas.md"
@@ -55,7 +55,7 @@ TYPES = (
 )
 
 
-def change(old: str, new: str) -> Kind | None:
+def change(old: str, new: str) -> ChangeKind | None:
     """What a column goes through whose type changes; none if the type is the same."""
     found = compatibility(f"c {old}", f"c {new}").changes
     return found[0].kind if found else None
@@ -75,7 +75,7 @@ def table() -> str:
         kinds = {new: change(old, new) for new in TYPES}
         widened, narrowed = (
             [new for new, kind in kinds.items() if kind is asked]
-            for asked in (Kind.WIDENED, Kind.NARROWED)
+            for asked in (ChangeKind.WIDENED, ChangeKind.NARROWED)
         )
         text = [new for new in TYPES if becomes_text(old, new)]
         rows.append(f"| `{old}` | {_listed(widened)} | {_listed(narrowed)} | {_listed(text)} |")

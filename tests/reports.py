@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from catalog.report.model import (
+from catalog.report.content import (
+    BrokenPromise,
     CommitLine,
     DatasourceLine,
     Growth,
-    Problem,
     Report,
     RunLine,
     SchemaLine,
@@ -144,8 +144,10 @@ def run(number: int, **given: object) -> RunLine:
 
 
 PROBLEMS = (
-    Problem("I3", "segments whose schema is nowhere", 3, "orders/2024-01-01 carries 4f07f2c11f0e"),
-    Problem("I2", "keys with more than one live row", 1, "visits/a"),
+    BrokenPromise(
+        "I3", "segments whose schema is nowhere", 3, "orders/2024-01-01 carries 4f07f2c11f0e"
+    ),
+    BrokenPromise("I2", "keys with more than one live row", 1, "visits/a"),
 )
 
 

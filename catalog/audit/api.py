@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Unpack
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from catalog.audit.commits import COMMIT_DDL
-from catalog.audit.reading import CHANGES_DDL, History, Question
+from catalog.audit.history import CHANGES_DDL, AuditHistory
+from catalog.audit.model import COMMIT_DDL, HistoryQuery, Moment, window
 from catalog.audit.roller import Roller, RollReport
-from catalog.audit.window import Moment, window
 from catalog.context import Call, CallOptions, Context
 from catalog.delta.audit_log import AuditLog
 from catalog.delta.runs import Run, RunLog
@@ -66,18 +65,18 @@ class AuditApi:
             until: the same.
             actor: only changes by this actor.
         """
-        question = Question(
+        query = HistoryQuery(
             window(since, until, self._context.environment.clock()),
             check_positive("limit", limit),
             None if key is None else check_actor("key", key),
             None if kind is None else chosen(Kind, "kind", kind).value,
             actor,
         )
-        history = History(self._audit_log, self._context.opened.detail.table_id)
+        history = AuditHistory(self._audit_log, self._context.opened.detail.table_id)
         spark = self._context.spark
-        if question.of_rows:
-            return spark.createDataFrame(history.changes(question), CHANGES_DDL)
-        return spark.createDataFrame(history.commits(question), COMMIT_DDL)
+        if query.of_rows:
+            return spark.createDataFrame(history.changes(query), CHANGES_DDL)
+        return spark.createDataFrame(history.commits(query), COMMIT_DDL)
 
     def changes(self, after: int, until: int | None = None) -> DataFrame:
         """Rows that were added, removed and changed after one version, up to another.

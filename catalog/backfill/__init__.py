@@ -1,1 +1,1 @@
-"""Schemas that nobody published: found in the data, stored when they are found."""
+"""Backfill: schemas of segments that were published without one, read from their data."""

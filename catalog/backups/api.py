@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Unpack
 
-from catalog.backups.backup import Backup, BackupReport
+from catalog.backups.backup import Backup, BackupFiles, BackupReport, rows_of
 from catalog.backups.comparison import Past
-from catalog.backups.files import BackupFiles
-from catalog.backups.restore import rows_of
 from catalog.backups.rollback import Rollback, RollbackReport
 from catalog.commit.committer import Committer
 from catalog.context import CallOptions, Context
@@ -57,9 +55,7 @@ class BackupsApi:
         try:
             files = BackupFiles(session, os.fspath(path))
             store = Store(session, context.location)
-            work = Backup(
-                store, self._run_log, files, call.caller, context.environment, call.progress
-            )
+            work = Backup(store, self._run_log, files, call, context.environment)
             return work.make(number, dry_run)
         finally:
             release(session)

@@ -1,4 +1,4 @@
-"""What has to change for a catalog to be what it was, compared at one version."""
+"""Compares a catalog with an earlier state: all that a rollback changes, at one version."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from catalog.backups.contrast import (
+from pyspark.sql import functions as F
+
+from catalog.backups.difference import (
     Changed,
     Reach,
+    check_known,
     contrast,
     gone_schemas,
     reaches,
-    schema_bucket_of,
     taken_numbers,
 )
-from catalog.backups.kinds import check_known
-from catalog.backups.objects import rolled_back
 from catalog.commit.rows import schema_bucket
-from catalog.contracts.limits import TableLimits
-from catalog.contracts.reading import DatasourceRow, read_datasources
-from catalog.delta.layout import complete
+from catalog.contracts.model import TableLimits
+from catalog.contracts.store import DatasourceRow, read_datasources
+from catalog.delta.layout import complete, schema_bucket_sql
 from catalog.delta.session import Tuning, tune
-from catalog.delta.statements import DATASOURCE
+from catalog.delta.statements import BULK_ROWS, DATASOURCE
 from catalog.delta.store import Store
 from catalog.errors import NumberTaken
 from catalog.model import Kind
-from catalog.objects.limits import changed_limits
-from catalog.objects.model import Node
-from catalog.objects.reading import Objects, all_objects, objects_of
-from catalog.objects.state import Difference, difference
+from catalog.objects.changes import Difference, Graph, difference
+from catalog.objects.model import ObjectNode
+from catalog.objects.platform import changed_limits
+from catalog.objects.store import Objects, all_objects, objects_of
 from catalog.progress import Progress, Step
 from catalog.schema.names import literal
 
@@ -37,15 +37,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 OBJECT = "object"
-# From so many rows on, running the statement takes longer than planning it.
-_BULK = 5_000
-# So many changes are kept in memory.
+# Up to this number, changes are kept in memory.
 _FEW = 5_000
 
 
 @dataclass(frozen=True)
 class Past:
-    """What a catalog was: all its rows, with all columns, in buckets as it has them now."""
+    """An earlier state: all rows, with all columns of the table and the present buckets."""
 
     name: str
     rows: DataFrame
@@ -53,26 +51,26 @@ class Past:
 
 @dataclass(frozen=True)
 class ObjectChanges:
-    """All objects now and as they will be."""
+    """All objects now, and after the rollback."""
 
     now: Objects
-    nodes: Mapping[str, Node]
+    nodes: Mapping[str, ObjectNode]
     changed: Difference
     published_micros: Mapping[str, int]
 
     @property
-    def written(self) -> dict[str, Node]:
+    def written(self) -> dict[str, ObjectNode]:
         return {**self.changed.inserted, **self.changed.updated}
 
     @property
     def keys(self) -> set[str]:
-        """Those that change, and those that they link to: nobody may take these away meanwhile."""
+        """Objects that change, and those that they link to, which must not be removed meanwhile."""
         changing = self.written.keys() | self.changed.deleted.keys()
         return changing | {link for node in self.written.values() for link in node.links}
 
     @property
     def datasources(self) -> set[str]:
-        """Datasources that an object begins or ceases to stand for, or gives other limits."""
+        """Datasources that an object begins or ceases to represent, or gives other limits."""
         names: set[str | None] = set()
         for key in self.written.keys() | self.changed.deleted.keys():
             sides = [state[key] for state in (self.now.nodes, self.nodes) if key in state]
@@ -83,7 +81,7 @@ class ObjectChanges:
 
     @property
     def limits(self) -> dict[str, TableLimits]:
-        """What tables give to the datasources for which that changes."""
+        """The new limits that tables give to datasources, where they change."""
         return changed_limits(self.now.nodes, self.nodes)
 
     @property
@@ -92,11 +90,11 @@ class ObjectChanges:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """What has to change, compared at one version.
+class RollbackPlan:
+    """All changes, compared at one version.
 
-    `unlimited` are rows of datasources that came since and stay, while the tables that limit them
-    go: they lose those limits.
+    `unlimited` are rows of newer datasources, which stay while the tables that limit them are
+    removed: they lose these limits.
     """
 
     version: int
@@ -123,7 +121,7 @@ class Comparison:
 
 
 class Comparer:
-    """Compares a catalog with what it was."""
+    """Compares a catalog with an earlier state."""
 
     def __init__(self, store: Store, buckets: int, tuning: Tuning, progress: Progress) -> None:
         self._store = store
@@ -131,8 +129,8 @@ class Comparer:
         self._tuning = tuning
         self._progress = progress
 
-    def compare(self, past: Past) -> Comparison:
-        """Compares what was with the newest version."""
+    def compare(self, past: Past) -> RollbackPlan:
+        """Compares an earlier state with the newest version."""
         session = self._store.session
         self._progress(Step(f"rollback: compare with {past.name}", 0, 2))
         tune(session, self._tuning.large)
@@ -142,7 +140,7 @@ class Comparer:
             tune(session, self._tuning.between)
             self._progress(Step(f"rollback: compare with {past.name}", 1, 2))
 
-    def _differences(self, past: Past, version: int) -> Comparison:
+    def _differences(self, past: Past, version: int) -> RollbackPlan:
         session = self._store.session
         now = session.sql(f"SELECT * FROM {complete(session, self._store.pinned(version))}")
         kinds = now.select("kind").union(past.rows.select("kind")).groupBy("kind").count().collect()
@@ -152,16 +150,17 @@ class Comparer:
         changed = contrast(past.rows, now)
         found = tuple(reaches(changed))
         if 0 < sum(each.changed.rows for each in found) <= _FEW:
-            # The comparison is asked for several times from here on, and costs a scan of both.
+            # It is evaluated several times from here on, and each time costs a scan of both.
             changed = session.createDataFrame(changed.toArrow())
         gone = gone_schemas(past.rows, now)
-        # How many went, and from which buckets: their keys may be too many to be listed.
-        missing = gone.groupBy(schema_bucket_of("key").alias("bucket")).count().collect()
+        # Counts by bucket: the keys may be too many to be listed.
+        bucket = F.expr(schema_bucket_sql("key")).alias("bucket")
+        missing = gone.groupBy(bucket).count().collect()
         objects = self._objects(past, version)
         buckets = {row["bucket"] for row in missing}
         buckets |= {bucket for each in found for bucket in each.schema_buckets}
         buckets |= {schema_bucket(each) for each in objects.fingerprints}
-        return Comparison(
+        return RollbackPlan(
             version=version,
             rows=changed,
             gone=gone,
@@ -170,14 +169,14 @@ class Comparer:
             reaches=found,
             schemas=sum(row["count"] for row in missing),
             schema_buckets=frozenset(buckets),
-            bulk=sum(row["count"] for row in kinds) >= _BULK,
+            bulk=sum(row["count"] for row in kinds) >= BULK_ROWS,
         )
 
     def _unlimited(
         self, past: Past, objects: ObjectChanges, version: int
     ) -> tuple[DatasourceRow, ...]:
-        """A row that was there then has the limits that the tables of then gave."""
-        # A datasource with limits has a row: the one was written together with the other.
+        """Rows of newer datasources that lose limits; older rows come back with their limits."""
+        # A datasource with limits always has a row: they are written together.
         names = [name for name, limits in objects.limits.items() if not limits]
         if not names:
             return ()
@@ -209,7 +208,7 @@ class Comparer:
 
 
 def check_numbers(past: Past, now: DataFrame) -> None:
-    """Refuses a past in which versions of named schemas are others than they are now."""
+    """Refuses an earlier state with other versions of named schemas than now."""
     taken = taken_numbers(past.rows, now)
     if taken:
         raise NumberTaken(
@@ -218,3 +217,38 @@ def check_numbers(past: Past, now: DataFrame) -> None:
             "the backup to a location of its own.",
             versions=taken,
         )
+
+
+def rolled_back(
+    now: Mapping[str, ObjectNode], then: Mapping[str, ObjectNode], highest: int
+) -> dict[str, ObjectNode]:
+    """All objects with the contents and ids of then, and revisions that only go up (pure).
+
+    An object that differs from now gets a new revision, and so does every object that links to it,
+    directly or not, as after a put. If the object exists under its id, that is the next revision;
+    if it is gone, or its key has another object by now, one above `highest`, the highest revision
+    that any object ever had. So a pair of id and revision never means two contents.
+    """
+    differing = {key for key, node in then.items() if not _same(now.get(key), node)}
+    changed = Graph(then).with_holders(differing)
+    revisions = {
+        key: _revision(now.get(key), node, highest) if key in changed else now[key].revision
+        for key, node in then.items()
+    }
+    return {
+        key: replace(
+            node,
+            revision=revisions[key],
+            links={target: revisions[target] for target in node.links},
+        )
+        for key, node in then.items()
+    }
+
+
+def _same(now: ObjectNode | None, then: ObjectNode) -> bool:
+    # The digest covers all content but the revisions in links.
+    return now is not None and now.id == then.id and now.digest == then.digest
+
+
+def _revision(now: ObjectNode | None, then: ObjectNode, highest: int) -> int:
+    return now.revision + 1 if now is not None and now.id == then.id else highest + 1

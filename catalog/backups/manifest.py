@@ -1,39 +1,93 @@
-"""The manifest of a backup: what it holds, as one JSON document that knows when it is damaged."""
+"""The manifest of a backup: a JSON document with counts and digests of its rows, and of itself."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from catalog.backups.digests import Content
+from pyspark.sql import functions as F
+
 from catalog.errors import BrokenBackup
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 FORMAT = 1
 _PROPERTY = re.compile(r"[\w .:,-]*")
 _ATTEMPT = re.compile(r"[\w-]*")
+_MASK = (1 << 64) - 1
+
+# --- digests --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ContentDigest:
+    """A number of rows, and a digest of all their columns that does not depend on their order."""
+
+    rows: int
+    digest: str
+
+
+def hash_sql(columns: Sequence[str]) -> str:
+    """The hash of a row; `xxhash64` ignores nulls, so their positions are hashed as well."""
+    nulls = (f"{column} IS NULL" for column in columns)
+    return f"xxhash64({', '.join((*columns, *nulls))})"
+
+
+def digests_of(
+    frame: DataFrame, columns: Sequence[str], kind: str = "kind"
+) -> dict[str, ContentDigest]:
+    """Counts and digests of the rows of each kind, in one scan; `kind` is an expression."""
+    rows = (
+        frame.selectExpr(f"{kind} AS of_kind", f"{hash_sql(columns)} AS hashed")
+        .groupBy("of_kind")
+        .agg(F.count("*").alias("rows"), F.bit_xor("hashed").alias("digest"))
+        .collect()
+    )
+    return {
+        row["of_kind"]: ContentDigest(row["rows"], f"{row['digest'] & _MASK:016x}") for row in rows
+    }
+
+
+def differences(
+    expected: Mapping[str, ContentDigest], found: Mapping[str, ContentDigest]
+) -> list[str]:
+    """Where two accounts of the same rows differ, in words."""
+    texts: list[str] = []
+    nothing = ContentDigest(0, "")
+    for kind in sorted(expected.keys() | found.keys()):
+        wanted, there = expected.get(kind, nothing), found.get(kind, nothing)
+        if wanted.rows != there.rows:
+            texts.append(f"{there.rows} rows of kind {kind} instead of {wanted.rows}")
+        elif wanted != there:
+            texts.append(f"the rows of kind {kind} have other contents")
+    return texts
+
+
+# --- manifest -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a backup is of, and what must be found in its files.
+    """What a backup is of, and what its files must contain.
 
     Attributes:
         layout: the number of the table's layout.
-        segment_buckets: among how many buckets its segments are spread.
+        segment_buckets: the number of segment buckets.
         table_id: Delta's id of the table.
         version: the version that was copied.
-        version_at: when that version came about; none if the history no longer says so.
+        version_at: when that version was committed; None if the history no longer has it.
         made_at: when the backup was made.
         columns: the columns of the rows, in order.
         entries: rows and digest of each kind.
-        runs: the same of the recorded runs; none if there was no such table.
-        attempt: the directory that its files are in, which nobody else writes to; empty in backups
-            of earlier releases, which had none.
+        runs: the same of the recorded runs; None if there was no such table.
+        attempt: the directory of its files, which nobody else writes to; empty in backups of
+            earlier releases, which had none.
     """
 
     layout: int
@@ -45,19 +99,19 @@ class Manifest:
     actor: str
     reason: str
     columns: tuple[str, ...]
-    entries: Mapping[str, Content]
-    runs: Content | None = None
+    entries: Mapping[str, ContentDigest]
+    runs: ContentDigest | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     attempt: str = ""
 
     @property
     def rows(self) -> int:
-        """How many rows of the catalog it holds."""
+        """The number of rows of the catalog."""
         return sum(content.rows for content in self.entries.values())
 
     @property
     def identity(self) -> str:
-        """A name for the backup that no other has."""
+        """A unique name of the backup."""
         return _digest(self._document())[:32]
 
     def to_json(self) -> str:
@@ -79,7 +133,7 @@ class Manifest:
 
     @classmethod
     def from_json(cls, text: str, path: str) -> Manifest:
-        """Reads a manifest; raises if it is damaged, or of a format that is not known here."""
+        """Reads a manifest; raises `BrokenBackup` if it is damaged or its format is not known."""
         document = _read(text, path)
         try:
             made = cls(
@@ -88,9 +142,10 @@ class Manifest:
                     "version_at": _moment(document["version_at"]),
                     "made_at": datetime.fromisoformat(document["made_at"]),
                     "columns": tuple(document["columns"]),
-                    "entries": {k: Content(**each) for k, each in document["entries"].items()},
-                    "runs": None if document["runs"] is None else Content(**document["runs"]),
-                    # Earlier releases wrote to one place, whoever did.
+                    "entries": {
+                        k: ContentDigest(**each) for k, each in document["entries"].items()
+                    },
+                    "runs": None if document["runs"] is None else ContentDigest(**document["runs"]),
                     "attempt": _name(document.get("attempt", "")),
                 }
             )

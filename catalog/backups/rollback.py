@@ -1,13 +1,14 @@
-"""Going back: one ordinary commit that makes the contents of a catalog what they were."""
+"""Rollback: one ordinary commit that makes the contents of a catalog what they were."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
-from catalog.backups.comparison import OBJECT, Comparer, Comparison, Past
-from catalog.backups.contrast import (
+from catalog.backups.comparison import OBJECT, Comparer, Past, RollbackPlan
+from catalog.backups.difference import (
     Changed,
     carried,
     changes_of,
@@ -15,20 +16,20 @@ from catalog.backups.contrast import (
     first_keys,
     probes,
 )
-from catalog.commit.changes import Change, plain_clash
 from catalog.commit.claims import Standing, claimed, standing_claims
 from catalog.commit.committer import Committed, Committer, Settled
 from catalog.commit.operation_rows import OBJECT_BUCKET
-from catalog.commit.rowset import RowSet
+from catalog.commit.rows import RowSet
 from catalog.context import Call
-from catalog.contracts.rows import write_terms
-from catalog.contracts.terms import Terms
+from catalog.contracts.model import Terms
+from catalog.contracts.store import write_terms
+from catalog.delta.changes import RowChange, plain_clash
 from catalog.delta.layout import bucket_of
 from catalog.delta.session import Tuning
 from catalog.delta.statements import DATASOURCE, Statement
 from catalog.model import Kind, from_micros
-from catalog.objects.apply import check_in_order, in_order, write_objects
-from catalog.objects.reading import staged_objects
+from catalog.objects.plan import check_in_order, in_order
+from catalog.objects.store import staged_objects, write_objects
 from catalog.progress import Progress
 
 log = logging.getLogger(__name__)
@@ -40,14 +41,14 @@ _SHOWN = 10
 
 @dataclass(frozen=True)
 class RollbackReport:
-    """What a rollback did, or would do.
+    """Result of a rollback, or of its dry run.
 
     Attributes:
-        version: the version that it made; the newest one if there was nothing to do.
-        commit_id: of that commit; empty if there was none.
-        target: what was gone back to, a version or a backup.
-        planned_at: the version against which that was compared.
-        changes: what was done with the rows of each kind; a dry run names the first keys.
+        version: the version that it made; the newest one if nothing changed.
+        commit_id: id of its commit; empty if there was none.
+        target: the version or backup that it went back to.
+        planned_at: the version with which that was compared.
+        changes: changes of each kind; with the first keys in a dry run.
     """
 
     version: int
@@ -60,17 +61,32 @@ class RollbackReport:
 
     @property
     def rows(self) -> int:
-        """How many rows it changed."""
+        """The number of changed rows."""
         return sum(changed.rows for changed in self.changes)
 
     @property
     def beside(self) -> int:
-        """How many commits came in between, on other keys; they stay."""
+        """The number of commits in between, on other keys; they stay."""
         return max(0, self.version - self.planned_at - 1) if self.commit_id else 0
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            "commit_id": self.commit_id or None,
+            "target": self.target,
+            "planned_at": self.planned_at,
+            "rows": self.rows,
+            "beside": self.beside,
+            "dry_run": self.dry_run,
+            "retries": self.retries,
+        }
+
+    def figures(self) -> dict[str, float]:
+        return {"rows": self.rows, "conflicts_retried": self.retries}
 
 
 class Rollback:
-    """Brings the contents of a catalog back; runs in the commit thread."""
+    """Rolls a catalog back; runs in the commit thread."""
 
     def __init__(self, committer: Committer, tuning: Tuning, progress: Progress) -> None:
         self._committer = committer
@@ -78,32 +94,32 @@ class Rollback:
         self._comparer = Comparer(committer.store, committer.buckets, tuning, progress)
 
     def look(self, past: Past) -> RollbackReport:
-        """What a rollback would do now, with the first keys of each kind."""
+        """A dry run, with the first keys of each kind."""
         plan = self._comparer.compare(past)
         shown = first_keys(plan.rows, [each.changed.kind for each in plan.reaches])
         changed = plan.objects.changed
         shown[OBJECT] = tuple(
             sorted(
                 (
-                    *((Change.INSERT.value, key) for key in changed.inserted),
-                    *((Change.UPDATE.value, key) for key in changed.updated),
-                    *((Change.DELETE.value, key) for key in changed.deleted),
+                    *((RowChange.INSERT.value, key) for key in changed.inserted),
+                    *((RowChange.UPDATE.value, key) for key in changed.updated),
+                    *((RowChange.DELETE.value, key) for key in changed.deleted),
                 ),
                 key=lambda each: each[1],
             )[:_SHOWN]
         )
         gone = plan.gone.orderBy("key").limit(_SHOWN).collect() if plan.schemas else []
-        shown["schema"] = tuple((Change.INSERT.value, row["key"]) for row in gone)
+        shown["schema"] = tuple((RowChange.INSERT.value, row["key"]) for row in gone)
         shown[DATASOURCE] = (
             *shown.get(DATASOURCE, ()),
-            *((Change.UPDATE.value, row.datasource) for row in plan.unlimited),
+            *((RowChange.UPDATE.value, row.datasource) for row in plan.unlimited),
         )[:_SHOWN]
         changes = tuple(replace(each, first=shown[each.kind]) for each in plan.changes)
         return RollbackReport(plan.version, "", past.name, plan.version, changes, dry_run=True)
 
     def go_back(self, past: Past, call: Call) -> RollbackReport:
-        """Commits what has to change; planned again whenever something is otherwise by then."""
-        planned: list[Comparison] = []
+        """Commits the changes, with optimistic retry: compared again after every conflict."""
+        planned: list[RollbackPlan] = []
 
         def plan(rows: RowSet) -> Statement:
             made = self._comparer.compare(past)
@@ -127,15 +143,15 @@ class Rollback:
             retries=done.retries,
         )
 
-    def _nothing_left(self, rows: RowSet, made: Comparison, planned: list[Comparison]) -> None:
-        """Ends the work: everything is as it was, perhaps by a commit whose answer was lost."""
+    def _nothing_left(self, rows: RowSet, made: RollbackPlan, planned: list[RollbackPlan]) -> None:
+        """Ends the retry: nothing differs, perhaps because of a commit whose answer was lost."""
         if planned and self._store.find_commit(rows.commit_id) is not None:
             raise Settled(self._committer.lost(rows.commit_id, made.version))
         planned.clear()
         raise Settled(Committed(made.version, "", 0))
 
     @staticmethod
-    def _figures(past: Past, planned: list[Comparison]) -> Callable[[], Mapping[str, int | str]]:
+    def _figures(past: Past, planned: list[RollbackPlan]) -> Callable[[], Mapping[str, int | str]]:
         return lambda: {
             "to": past.name,
             "rows": sum(each.rows for made in planned for each in made.changes),
@@ -143,7 +159,7 @@ class Rollback:
 
     # --- the commit -------------------------------------------------------------------------------
 
-    def _statement(self, past: Past, plan: Comparison, rows: RowSet) -> Statement:
+    def _statement(self, past: Past, plan: RollbackPlan, rows: RowSet) -> Statement:
         objects = plan.objects
         if objects.written or objects.changed.deleted:
             published = {key: from_micros(each) for key, each in objects.published_micros.items()}
@@ -156,7 +172,7 @@ class Rollback:
         standing = self._claims(plan)
         if standing.claims:
             raise claimed(standing.claims)
-        self._ask(plan, rows)
+        self._probe(plan, rows)
         for each in plan.reaches:
             rows.reads(each.changed.kind, each.buckets, each.low, each.high)
         if plan.schema_buckets:
@@ -188,8 +204,8 @@ class Rollback:
             changing=True,
         )
 
-    def _claims(self, plan: Comparison) -> Standing:
-        """Who claims what changes, even if only to have it stay: then nothing may go back."""
+    def _claims(self, plan: RollbackPlan) -> Standing:
+        """Claims on rows that change, also those that only hold them: they refuse the rollback."""
         objects = plan.objects
         keys = [(OBJECT, OBJECT_BUCKET, key) for key in sorted(objects.keys)]
         keys += [(DATASOURCE, self._bucket(name), name) for name in sorted(objects.datasources)]
@@ -199,15 +215,15 @@ class Rollback:
         wanted = claimed_keys(plan.rows).union(frame)
         return standing_claims(self._store, wanted, buckets, plan.version)
 
-    def _ask(self, plan: Comparison, rows: RowSet) -> None:
-        """Adds the rows that are refused where an operation has a claim by the time of the commit.
+    def _probe(self, plan: RollbackPlan, rows: RowSet) -> None:
+        """Adds rows that are refused if an operation has a claim by the time of the commit.
 
-        Rule Z: whatever changes, or must stay, has its staged bucket read.
+        Rule Z: the staged bucket of every row that changes, or must stay, is read.
         """
         objects = plan.objects
         changing = objects.written.keys() | objects.changed.deleted.keys()
         for key in objects.keys - changing:
-            rows.add(OBJECT, OBJECT_BUCKET, key, Change.PROBE)
+            rows.add(OBJECT, OBJECT_BUCKET, key, RowChange.PROBE)
         for name in objects.datasources:
             rows.reads_all("staged", [self._bucket(name)])
         if objects.keys:

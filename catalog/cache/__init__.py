@@ -1,1 +1,1 @@
-"""Readers' side: an immutable snapshot in memory, kept fresh by polls, broadcast to executors."""
+"""The reader's side: an immutable snapshot in memory, kept fresh by polls."""

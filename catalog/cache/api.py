@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 
-from catalog.backfill.completing import Completed
-from catalog.backfill.search import Search
-from catalog.backfill.storing import Storer
-from catalog.backfill.waiting import Completion
+from catalog.backfill.backfiller import WaitingSearch
+from catalog.backfill.completer import Completed, Storer
+from catalog.backfill.model import Completion
 from catalog.cache.cache import Cache
-from catalog.cache.courier import Courier
-from catalog.cache.live import Beside, LiveCache
+from catalog.cache.live import LiveCache
 from catalog.cache.loader import Loader
-from catalog.cache.places import Places
-from catalog.cache.quarantine import Quarantine
-from catalog.cache.resolver import Resolver
+from catalog.cache.overlay import Overlay, Quarantine
+from catalog.cache.resolver import BackgroundWriter, Resolver
 from catalog.context import Context
 from catalog.errors import InvalidInput
-from catalog.files.describe import read_few
-from catalog.files.formats import Format
-from catalog.files.opening import OpenFile, local_path
+from catalog.files.footer import read_few
+from catalog.files.paths import Format
+from catalog.files.storage import OpenFile, local_path
 from catalog.model import check_datasources, check_positive
 from catalog.realtime.board import Board
 from catalog.realtime.follower import Follower
@@ -56,12 +52,15 @@ def open_cache(
     loader = Loader(context.store, check_datasources(datasources))
     if board is None and resolve is None:
         return Cache(context.spark, loader)
-    places = Places(check_positive("most_pending", most_pending), context.environment.at)
-    beside = Beside(places, None if board is None else Follower(board))
+    overlay = Overlay(check_positive("most_pending", most_pending), context.environment.at)
+    resolver, writer = None, None
     if resolve is not None:
         form = None if format is None else chosen(Format, "format", format)
-        beside = _resolving(context, beside, resolve, form, open_file)
-    return LiveCache(context.spark, loader, beside)
+        resolver, writer = _resolving(context, overlay, resolve, form, open_file)
+    follower = None if board is None else Follower(board)
+    return LiveCache(
+        context.spark, loader, overlay, follower=follower, resolver=resolver, writer=writer
+    )
 
 
 def board_of(context: Context, folder: str | None) -> Board:
@@ -83,23 +82,23 @@ def board_of(context: Context, folder: str | None) -> Board:
 
 def _resolving(
     context: Context,
-    beside: Beside,
+    overlay: Overlay,
     complete: Complete,
     format: Format | None,
     open_file: OpenFile,
-) -> Beside:
-    """The same, with what finds schemas in the data and stores them."""
+) -> tuple[Resolver, BackgroundWriter]:
+    """What finds schemas in the data, and what stores them."""
     clock, buckets = context.environment.clock, context.opened.segment_buckets
     quarantine = Quarantine(clock)
-    courier = Courier(beside.places, Storer(complete, clock), quarantine)
-    search = Search(context.store, buckets, None, everything=True)
+    writer = BackgroundWriter(overlay, Storer(complete, clock), quarantine)
+    search = WaitingSearch(context.store, buckets, None, everything=True)
     resolver = Resolver(
-        beside.places,
-        courier,
+        overlay,
+        writer,
         quarantine,
         lambda names: search.named(names, buckets),
         partial(read_few, context.spark, open_file=open_file),
         clock,
         format,
     )
-    return replace(beside, resolver=resolver, courier=courier)
+    return resolver, writer

@@ -1,4 +1,4 @@
-"""The cache that users hold: one reference to a snapshot, replaced by polls."""
+"""The cache: a reference to the newest snapshot, replaced by polls. And all caches of a catalog."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from types import TracebackType
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
-from catalog.cache.broadcast import Handle, broadcast
-from catalog.cache.following import Following
+from catalog.cache.answers import Handle, PolledAnswers, broadcast, check_timeout, check_version
 from catalog.cache.loader import Loader
 from catalog.cache.metrics import CacheMetrics, gauges_of
 from catalog.cache.snapshot import Snapshot
-from catalog.errors import InvalidInput, NotLoaded
+from catalog.environment import Deadline
+from catalog.errors import CacheBehind, CatalogError, InvalidInput, NotLoaded
 from catalog.exposition import write_gauges
 from catalog.schema import Schema
 
@@ -28,10 +28,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Poll:
-    """What a poll found.
+    """The versions before and after a poll, and its changes.
 
-    `reloaded` says that the change feed did not lead from one version to the other, so that
-    everything was read; the counts are then those of the whole.
+    `reloaded` means that the change feed between the versions could not be read, so that the whole
+    table was; the counts are then those of the whole table.
     """
 
     before: int | None
@@ -45,13 +45,13 @@ class Poll:
 
 @dataclass(frozen=True)
 class Stopped:
-    """What a cache that was stopped left undone: segments whose schemas it found, not stored."""
+    """The segments whose schemas a stopped cache found and did not store."""
 
     left: tuple[str, ...] = ()
 
 
-class Cache(Following):
-    """Answers which schema a segment has, from memory, at the version of the last poll."""
+class Cache(PolledAnswers):
+    """Schemas of segments from memory, at the version of the last poll."""
 
     def __init__(
         self, spark: SparkSession, loader: Loader, pause: Callable[[float], None] = time.sleep
@@ -71,7 +71,7 @@ class Cache(Following):
 
     @property
     def snapshot(self) -> Snapshot:
-        """The published state; it never changes, a poll puts another in its place."""
+        """The published state; it is immutable, and a poll replaces it."""
         snapshot = self._snapshot
         if snapshot is None:
             raise NotLoaded("The cache has not been loaded yet; call reload() or poll() first.")
@@ -79,7 +79,7 @@ class Cache(Following):
 
     @property
     def version(self) -> int:
-        """The table version that lookups answer from."""
+        """The table version of the snapshot."""
         return self.snapshot.version
 
     def holds(self, fingerprint: str) -> bool:
@@ -88,7 +88,7 @@ class Cache(Following):
         return snapshot is not None and snapshot.holds(fingerprint)
 
     def find_schema(self, fingerprint: str) -> Schema | None:
-        """The schema if the snapshot holds it; none if not, or if nothing is loaded yet."""
+        """The schema with this whole fingerprint; none if no snapshot has it."""
         snapshot = self._snapshot
         return None if snapshot is None else snapshot.find_schema(fingerprint)
 
@@ -141,7 +141,7 @@ class Cache(Following):
         )
 
     def start(self, every: float = 60.0) -> Cache:
-        """Polls in the background every so many seconds, until `stop`."""
+        """Polls in the background, every `every` seconds, until `stop`."""
         if not every > 0:
             raise InvalidInput(f"every must be above zero seconds, not {every!r}.", every=every)
         if self._poller is None:
@@ -153,7 +153,7 @@ class Cache(Following):
         return self
 
     def stop(self, flush: float = 60.0) -> Stopped:
-        """Ends the background polls; waits for one that is running."""
+        """Ends the background polls; waits for a running one."""
         poller, self._poller = self._poller, None
         if poller is not None:
             self._stop.set()
@@ -161,25 +161,22 @@ class Cache(Following):
         return Stopped()
 
     def metrics(self) -> CacheMetrics:
-        """What the cache holds and has done so far, in figures."""
+        """The figures of the cache so far."""
+        return CacheMetrics(**self._figures())
+
+    def _figures(self) -> dict[str, Any]:
         snapshot = self._snapshot
-        done = self._mismatches.figures
-        figures = CacheMetrics(
-            mismatches=done.met,
-            mismatch_retries=done.retries,
-            mismatches_remained=done.remained,
-        )
         if snapshot is None:
-            return figures
-        return replace(
-            figures,
-            version=snapshot.version,
-            published=len(snapshot),
-            without_schema=sum(counts.get(None, 0) for counts in snapshot.counts.values()),
-        )
+            return dict(self._counters.read())
+        return {
+            **self._counters.read(),
+            "version": snapshot.version,
+            "published": len(snapshot),
+            "without_schema": sum(counts.get(None, 0) for counts in snapshot.counts.values()),
+        }
 
     def write_metrics(self, file: str | os.PathLike[str], **labels: str) -> None:
-        """Writes the figures to a file as Prometheus takes them, in place of the old ones."""
+        """Replaces a file with the figures in Prometheus' text format."""
         write_gauges(file, gauges_of(self.metrics()), labels)
 
     def _keep_polling(self, every: float) -> None:
@@ -188,7 +185,7 @@ class Cache(Following):
                 self.poll()
                 self.last_error = None
             except Exception as error:
-                # Lookups go on from the last snapshot; the next poll may work again.
+                # Lookups continue on the last snapshot; the next poll may succeed.
                 self.last_error = error
                 log.warning("A poll failed and will be tried again in %g s: %s", every, error)
             if self._stop.wait(every):
@@ -197,16 +194,11 @@ class Cache(Following):
     def __enter__(self) -> Cache:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
     def broadcast(self) -> Handle:
-        """A handle for UDFs and mapInArrow; a new version replaces it and frees the old copies."""
+        """A handle for UDFs and mapInArrow; a new version replaces it and frees its copies."""
         with self._shipping:
             snapshot = self.snapshot
             if self._handle is None or self._shipped is not snapshot:
@@ -215,3 +207,62 @@ class Cache(Following):
                 if old is not None:
                     old.release()
             return self._handle
+
+
+class Caches:
+    """The caches of a catalog (weak references): stopped, waited for and searched together."""
+
+    def __init__(self) -> None:
+        self._caches: WeakSet[Cache] = WeakSet()
+        self._guard = threading.Lock()
+
+    def add(self, cache: Cache) -> None:
+        with self._guard:
+            self._caches.add(cache)
+
+    def stop(self) -> None:
+        """Stops all caches; schemas that they found are stored before."""
+        for cache in self._all():
+            cache.stop()
+
+    def wait_for(self, version: int, timeout: float = 60.0) -> None:
+        """Returns when all loaded caches have reached a version of the table.
+
+        They poll one after the other, in this thread, and share the timeout. The first that does
+        not reach the version raises `GaveUp`; a failed poll raises its own error.
+        """
+        wanted, deadline = check_version(version), Deadline(check_timeout(timeout))
+        for cache in self._all():
+            if cache.loaded:
+                cache.reach(wanted, deadline)
+
+    def follow(self, version: int, result: Any, timeout: float = 60.0) -> None:
+        """Like `wait_for`, for the version of a finished commit, whose caller gets `result`.
+
+        Raises:
+            CacheBehind: A cache does not reach it, for any reason; the error has the result.
+        """
+        try:
+            self.wait_for(version, timeout)
+        except Exception as error:  # of Spark too: the commit is done
+            reason = error.message if isinstance(error, CatalogError) else str(error)
+            raise CacheBehind(
+                f"It is done, at version {version}, but a cache of this catalog has not reached "
+                f"that: {reason} Wait for it with cache.wait_for({version}); the result is in "
+                "the values of this error.",
+                version=version,
+                result=result,
+            ) from error
+
+    def holds(self, fingerprint: str) -> bool:
+        """Whether a snapshot has the schema."""
+        return any(cache.holds(fingerprint) for cache in self._all())
+
+    def held(self, fingerprint: str) -> Schema | None:
+        """The schema, if a snapshot has it."""
+        found = (cache.find_schema(fingerprint) for cache in self._all())
+        return next((schema for schema in found if schema is not None), None)
+
+    def _all(self) -> list[Cache]:
+        with self._guard:
+            return list(self._caches)

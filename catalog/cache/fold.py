@@ -1,4 +1,4 @@
-"""From rows and change-feed batches to snapshots: pure functions on Arrow tables."""
+"""Builds snapshots from rows, and from change-feed batches: pure functions on Arrow tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GONE = ("delete", "update_preimage")
 
 @dataclass(frozen=True)
 class Folded:
-    """The snapshot after a batch of changes, and how many segments and schemas it touched."""
+    """The snapshot after a batch of changes, with counts of segments, and changed schemas."""
 
     snapshot: Snapshot
     added: int
@@ -31,7 +31,7 @@ class Folded:
 
 
 def build(position: Position, segments: pa.Table, schemas: pa.Table) -> Snapshot:
-    """A snapshot from all rows of a version.
+    """The snapshot of all rows of a version.
 
     `segments` has k1, k2, fingerprint, num_rows and datasource; `schemas` has kind, key, payload
     and published_micros.
@@ -58,7 +58,7 @@ def build(position: Position, segments: pa.Table, schemas: pa.Table) -> Snapshot
 
 
 def fold(before: Snapshot, position: Position, changes: pa.Table) -> Folded:
-    """The snapshot that follows from another and the change feed in between.
+    """The snapshot after another one and the change feed since.
 
     `changes` has the columns of both tables of `build`, `change` and `version`. The feed has no
     order inside a version, so deletes and pre-images go first.
@@ -109,7 +109,7 @@ def _fold_segments(
 
 
 def _last_of_each(changes: pa.Table) -> Int64s:
-    """The row that decides for each key: the last version, and in it what came rather than went."""
+    """The decisive row of each key: of its last version, an insert or post-image if any."""
     k1, k2 = _ints(changes, "k1"), _ints(changes, "k2")
     order = np.lexsort((_came(changes), _ints(changes, "version"), k2, k1))
     a, b = k1[order], k2[order]
@@ -156,7 +156,7 @@ def _encoded(column: Any) -> Any:
 
 
 class _Numbers:
-    """Gives fingerprints their numbers; those that have one keep it."""
+    """Numbers for fingerprints; those that have one keep it."""
 
     def __init__(self, known: Iterable[str]) -> None:
         self._by_name = {name: number for number, name in enumerate(known)}
@@ -179,7 +179,7 @@ def _counted(
 ) -> dict[tuple[str, str | None], int]:
     """The sums of `each` by datasource and fingerprint, both encoded."""
     each = np.broadcast_to(np.asarray(each, np.int64), len(fingerprints))
-    # The last name of both lists is that of nulls.
+    # Index -1, the last name of both lists, is that of nulls.
     codes = [column.indices.fill_null(-1) for column in (datasources, fingerprints)]
     sources, names = ([*c.dictionary.to_pylist(), None] for c in (datasources, fingerprints))
     table = pa.table([*codes, pa.array(each)], ["d", "f", "n"])
@@ -198,7 +198,7 @@ def _by_datasource(sums: Mapping[tuple[str, str | None], int]) -> dict[str, dict
 def _add_counts(
     before: Mapping[str, Mapping[str | None, int]], changes: pa.Table
 ) -> Mapping[str, Mapping[str | None, int]]:
-    """The counts after some changes; those of other datasources are shared."""
+    """The counts after some changes; other datasources share theirs with the snapshot before."""
     if not changes.num_rows:
         return before
     signs = np.where(_came(changes), 1, -1)

@@ -1,4 +1,4 @@
-"""Sorted arrays from 128-bit segment keys to schema numbers and row counts."""
+"""Sorted arrays from 128-bit segment keys to schema numbers and row counts, with a directory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from catalog.cache.directory import Directory
 from catalog.cache.keys import Int64s
 
 Int32s = npt.NDArray[np.int32]
@@ -17,15 +16,15 @@ Int32s = npt.NDArray[np.int32]
 NO_SCHEMA = -1
 NO_ROWS = -1
 
-# Intermediate results for this many keys stay in the processor's own memory.
+# Intermediate results for this many keys fit into the processor's cache.
 _BLOCK = 16384
-# After so many steps from where the directory points, a binary search is faster.
+# After this many steps from the start that the directory gives, a binary search is faster.
 _STEPS = 8
 
 
 @dataclass(frozen=True, eq=False)
 class Index:
-    """One entry a segment in four parallel arrays sorted by key; never changed.
+    """One entry per segment in four parallel arrays sorted by key; immutable.
 
     An entry takes 28 bytes, and its share of the directory four thirds of a byte at most.
     """
@@ -35,7 +34,7 @@ class Index:
     schema: Int32s
     rows: Int64s
     directory: Directory = field(repr=False)
-    # Of k1 and k2: a view gives out single numbers faster than an array.
+    # Of k1 and k2: reading single numbers is faster from a view than from an array.
     _views: tuple[memoryview, memoryview] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -45,7 +44,7 @@ class Index:
         object.__setattr__(self, "_views", (memoryview(k1), memoryview(k2)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Views cannot be pickled, and a directory is made sooner than shipped.
+        # Views cannot be pickled, and building a directory is faster than shipping it.
         return _indexed, self._arrays
 
     @classmethod
@@ -96,9 +95,9 @@ class Index:
         return place if place < end and second[place] == k2 else -1
 
     def changed(self, gone: Int64s, fresh: Index) -> Index:
-        """The index less the entries at some places, with those of another.
+        """The index without the entries at some places, with those of another index.
 
-        None of these may have a key that is left.
+        No key may then occur twice.
         """
         if not len(gone) and not len(fresh):
             return self
@@ -117,12 +116,10 @@ class Index:
         return Index(k1, k2, schema, rows, directory)
 
     def _sources(self, gone: Int64s, before: Int64s, room: Int64s) -> Int64s:
-        """The entry that goes to each place when some are gone and there is room for others.
-
-        What it says for the room itself has no meaning.
-        """
-        # A walk over the entries that skips those gone and waits where there is room. The walk is
-        # longer by one, since what is gone at the end is skipped after the last place.
+        """The old entry for each new place, without those gone; undefined for the fresh places
+        (`room`)."""
+        # A walk over the entries that skips those gone and waits at fresh places. It is longer by
+        # one, since entries gone at the end are skipped after the last place.
         steps = np.ones(len(self) - len(gone) + len(room) + 1, np.int64)
         steps[0] = 0
         steps[room] -= 1
@@ -142,11 +139,11 @@ class Index:
         return found
 
     def _first_halves_not_below(self, k1: Int64s) -> Int64s:
-        """The first place of each half or of what follows it; the last if nothing does."""
-        # Searching for no more than there is, no search leaves the array.
+        """The first place with this or a greater first half; the last place if there is none."""
+        # With the greatest number as upper bound no search leaves the array.
         k1 = np.minimum(k1, self.k1[-1])
         place = self.directory.begins(k1)
-        # Three steps for all cost less than to ask who needs them.
+        # Three steps for all keys cost less than selecting those that need them.
         for _ in range(3):
             place += np.take(self.k1, place, mode="clip") < k1
         behind = np.flatnonzero(np.take(self.k1, place, mode="clip") < k1)
@@ -159,7 +156,7 @@ class Index:
         return place
 
     def _first_not_below(self, other: Index) -> Int64s:
-        """The place of each key of another index, or of what follows it; the length if nothing."""
+        """The first place with the key of each other entry or a greater one; the length if none."""
         place = np.searchsorted(self.k1, other.k1)
         at = np.minimum(place, len(self) - 1)
         shared = (self.k1[at] == other.k1) & (self.k2[at] < other.k2)
@@ -170,7 +167,7 @@ class Index:
 
 
 def _indexed(k1: Int64s, k2: Int64s, schema: Int32s, rows: Int64s) -> Index:
-    """An index of entries that are sorted."""
+    """An index of sorted entries."""
     return Index(k1, k2, schema, rows, Directory.of(k1))
 
 
@@ -182,13 +179,13 @@ def _filled(array: Any, room: Int64s, values: Any) -> Any:
 def _order(k1: Int64s, k2: Int64s) -> Int64s:
     """The order by key."""
     size = len(k1)
-    # A sort of numbers is much faster than one of places: the places take the lowest bits.
+    # Sorting numbers is much faster than sorting places: the places take the lowest bits.
     low = (1 << max(size - 1, 0).bit_length()) - 1
     packed = k1 & ~low
     packed |= np.arange(size)
     packed.sort()
     order = packed & low
-    # What is equal but for the lowest bits is still to be ordered; it lies side by side.
+    # Neighbours that differ only in the lowest bits are still to be ordered.
     packed &= ~low
     twins = packed[1:] == packed[:-1]
     tied = np.zeros(size, bool)
@@ -197,3 +194,76 @@ def _order(k1: Int64s, k2: Int64s) -> Int64s:
     mixed = order[tied]
     order[tied] = mixed[np.lexsort((k2[mixed], k1[mixed]))]
     return order
+
+
+# --- the directory --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Directory:
+    """A table over the highest bits of sorted hashes: the first place of each range of numbers,
+    and finally the number of places.
+
+    A range is all numbers that share the bits above `shift`. Hashes spread evenly over the ranges,
+    three to six for each, so the directory takes at most four thirds of a byte for a number.
+    """
+
+    shift: int
+    starts: npt.NDArray[np.uint32]
+    # The numbers are signed: the range in the middle begins with zero.
+    _middle: int = field(init=False, repr=False)
+    # Reading single numbers is faster from a view than from an array.
+    _view: memoryview = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        starts: Any = self.starts
+        starts.setflags(write=False)
+        object.__setattr__(self, "_middle", len(starts) // 2)
+        object.__setattr__(self, "_view", memoryview(starts))
+
+    @classmethod
+    def of(cls, numbers: Int64s) -> Directory:
+        """The directory of sorted numbers."""
+        shift = _shift(len(numbers))
+        return cls(shift, _starts(numbers, shift))
+
+    def changed(self, gone: Int64s, fresh: Int64s, numbers: Int64s) -> Directory:
+        """The directory of its numbers without those gone and with the fresh ones."""
+        if _shift(len(numbers)) != self.shift:
+            return Directory.of(numbers)
+        # The difference of unsigned numbers may wrap around; the sum is right.
+        moved = _starts(fresh, self.shift) - _starts(gone, self.shift)
+        return Directory(self.shift, self.starts + moved)
+
+    @property
+    def nbytes(self) -> int:
+        return self.starts.nbytes
+
+    def begins(self, numbers: Int64s) -> Int64s:
+        """The place at which the search for each number starts."""
+        at = _ranges(numbers, self.shift)
+        return np.take(self.starts, at, mode="clip").astype(np.int64)
+
+    def span(self, number: int) -> tuple[int, int]:
+        """The range of places of one number: start, and end (exclusive)."""
+        at = (number >> self.shift) + self._middle
+        return self._view[at], self._view[at + 1]
+
+
+def _shift(size: int) -> int:
+    """The shift for at least two ranges, and otherwise at most a third as many as numbers."""
+    return 64 - max(1, (size // 3).bit_length() - 1)
+
+
+def _ranges(numbers: Int64s, shift: int) -> Int64s:
+    ranges = numbers >> shift
+    ranges += 1 << (63 - shift)
+    return ranges
+
+
+def _starts(numbers: Int64s, shift: int) -> npt.NDArray[np.uint32]:
+    """The count of numbers before each range, and of all."""
+    counts = np.bincount(_ranges(numbers, shift), minlength=1 << (64 - shift))
+    starts = np.zeros(len(counts) + 1, np.uint32)
+    starts[1:] = np.cumsum(counts)
+    return starts

@@ -10,8 +10,8 @@ from catalog.cache.index import Index
 from catalog.cache.keys import KEY_COLUMNS
 from catalog.cache.snapshot import Position, Snapshot
 from catalog.delta.layout import BUCKETS_PROPERTY, bucket_of
-from catalog.delta.opening import check_restored
-from catalog.delta.store import Head, Store
+from catalog.delta.store import Store, TableHead
+from catalog.delta.tables import check_restored
 from catalog.errors import GaveUp
 from catalog.schema.names import literal
 
@@ -31,7 +31,7 @@ class Loader:
         """The snapshot of the newest version."""
         for _ in range(3):
             detail = self.store.detail()
-            # A poller that outlives the table keeps what it has until the new one is complete.
+            # A poller that outlives the table keeps its snapshot until the new one is complete.
             check_restored(self.store.location, detail)
             head = self.store.head()
             buckets = int(detail.properties[BUCKETS_PROPERTY])
@@ -39,7 +39,7 @@ class Loader:
             snapshot = self.load_at(position)
             if self.store.detail().table_id == detail.table_id:
                 return snapshot
-        raise GaveUp("The table was re-created again and again while it was being read.")
+        raise GaveUp("The table was re-created repeatedly while it was being read.")
 
     def load_at(self, position: Position) -> Snapshot:
         """The snapshot of one version, from a full read pinned there."""
@@ -55,20 +55,20 @@ class Loader:
         return build(position, segments, schemas)
 
     def nothing(self, position: Position) -> Snapshot:
-        """The snapshot of a version at which the table is empty."""
+        """The snapshot of an empty table."""
         return Snapshot(position, Index.empty(), (), {}, {}, {})
 
-    def follow(self, before: Snapshot, head: Head) -> Folded | None:
-        """The snapshot at `head`, from the changes since another; nothing if there is a gap."""
+    def follow(self, before: Snapshot, head: TableHead) -> Folded | None:
+        """The snapshot at `head`, from the changes since another; none if the feed has a gap."""
         position = before.position
         try:
             folded = self.replay(before, replace(position, version=head.version, stamp=head.stamp))
         except Exception as error:
             # Vacuumed, expired, not enabled in between: the conditions differ by release and
-            # engine, and a full load is right after all of them.
+            # engine, and a full load is correct after all of them.
             log.info("The change feed after version %d has a gap: %s", position.version, error)
             return None
-        # The feed of a re-created table is given out without complaint.
+        # Delta also returns the feed of a re-created table, without an error.
         return folded if self.store.detail().table_id == position.table_id else None
 
     def replay(self, before: Snapshot, after: Position) -> Folded:

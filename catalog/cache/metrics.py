@@ -1,7 +1,8 @@
-"""What a cache counts, for people and for monitoring."""
+"""The figures of a cache, for people and for monitoring."""
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -14,7 +15,7 @@ def _figure(text: str, default: float | None = 0) -> Any:
 
 @dataclass(frozen=True)
 class CacheMetrics:
-    """The figures of a cache at a moment; `gauges_of` says what each means."""
+    """The figures of a cache at a moment; `gauges_of` describes each."""
 
     version: int | None = _figure("Table version that lookups answer from", None)
     published: int = _figure("Segments in the snapshot")
@@ -23,33 +24,51 @@ class CacheMetrics:
     pending: int = _figure("Schemas that were found in the data and are not stored yet")
     backfilled: int = _figure("Schemas that are stored and not polled yet")
     oldest_pending_seconds: float = _figure("Age of the oldest schema that is not stored yet", 0.0)
-    misses: int = _figure("Questions about a segment whose schema was not known")
-    resolved: int = _figure("Schemas that were found in the data when somebody asked")
-    resolver_failures: int = _figure("Segments whose data did not say its schema")
-    resolver_seconds: float = _figure("Time spent on finding schemas in the data", 0.0)
-    resolver_refused: int = _figure("Answers that were not kept: too many were pending")
-    quarantined: int = _figure("Segments that are not asked again yet or could not be stored")
+    misses: int = _figure("Lookups of a segment whose schema was not known")
+    resolved: int = _figure("Schemas that were found in the data on a miss")
+    resolver_failures: int = _figure("Segments whose data has no readable schema")
+    resolver_seconds: float = _figure("Seconds spent on reading schemas from the data", 0.0)
+    resolver_refused: int = _figure("Found schemas that were not kept: too many were pending")
+    quarantined: int = _figure("Segments that are not read again yet or could not be stored")
     stored: int = _figure("Schemas that were found and stored")
     store_failures: int = _figure("Commits of found schemas that failed and were tried again")
-    announcers: int = _figure("Streaming jobs that announce something")
-    announcement_gaps: int = _figure("Announcements that did not follow from what was known")
+    announcers: int = _figure("Streaming jobs whose announcements are valid")
     announcements_broken: int = _figure("Announcements that could not be read")
-    mismatches: int = _figure("Questions whose first answer was not the schema that was expected")
-    mismatch_retries: int = _figure("Times that such a question was asked again after a poll")
-    mismatches_remained: int = _figure("Such questions that polls did not settle")
+    mismatches: int = _figure("Lookups whose first answer was not the expected schema")
+    mismatch_retries: int = _figure("Repetitions of such lookups after a poll")
+    mismatches_remained: int = _figure("Such lookups that polls did not settle")
 
     @property
     def backfill_per_second(self) -> float:
-        """Schemas found in the data in a second of looking for them."""
+        """Schemas found per second of searching the data."""
         return self.resolved / self.resolver_seconds if self.resolver_seconds else 0.0
 
 
+class CacheCounters:
+    """Counts under the names of `CacheMetrics`, from any thread."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._counts: dict[str, float] = {}
+
+    def add(self, **more: float) -> None:
+        """Adds to some counts."""
+        with self._guard:
+            for name, count in more.items():
+                self._counts[name] = self._counts.get(name, 0) + count
+
+    def read(self) -> dict[str, float]:
+        """All counts at one moment."""
+        with self._guard:
+            return dict(self._counts)
+
+
 def gauges_of(metrics: CacheMetrics) -> list[Gauge]:
-    """The figures as monitoring takes them; one that is not known is left out."""
+    """The figures for monitoring; unknown ones are left out."""
     found = [
         Gauge(f"strata_cache_{each.name}", each.metadata["text"], getattr(metrics, each.name))
         for each in fields(metrics)
         if getattr(metrics, each.name) is not None
     ]
-    rate = "Schemas found in the data in a second of looking for them"
+    rate = "Schemas found per second of reading the data"
     return [*found, Gauge("strata_cache_backfill_per_second", rate, metrics.backfill_per_second)]

@@ -1,207 +1,290 @@
-"""Finds the schema of a segment that was published without one, when somebody asks for it."""
+"""Schemas found on a miss: a resolver reads them from the data, a background writer stores them."""
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, replace
 from datetime import datetime
 
-from catalog.backfill.waiting import Completion, Trouble, Waiting, completed, troubled
-from catalog.cache.courier import Courier
-from catalog.cache.places import Found, Places
-from catalog.cache.quarantine import Quarantine
-from catalog.cache.snapshot import Snapshot
-from catalog.errors import LoadInterrupted, Unreadable
-from catalog.files.formats import place_of
-from catalog.files.splitting import Describe
+from catalog.backfill.completer import Storer
+from catalog.backfill.model import Completion, Trouble, Waiting, completed, troubled
+from catalog.cache.metrics import CacheCounters
+from catalog.cache.overlay import Overlay, PlaceName, Quarantine, entry_of
+from catalog.cache.snapshot import OverlayEntry, Snapshot
+from catalog.environment import growing_pause
+from catalog.errors import Unreadable
+from catalog.files.footer import Describe
+from catalog.files.paths import place_of
+from catalog.single_flight import SingleFlight
 
-_AGAIN = "The reading of a file that this call waited for was interrupted; call again."
+log = logging.getLogger(__name__)
 
-Outcome = Found | Trouble | None
-Search = Callable[[Sequence[str]], list[Waiting]]
+DEFAULT_BATCH = 1_000
+# Seconds during which entries are collected, so that one commit stores more than one segment.
+_LINGER = 0.5
+_INTERRUPTED = "The reading of a file that this call waited for was interrupted; call again."
+
+ResolvedSegment = OverlayEntry | Trouble | None
 
 
-@dataclass(frozen=True)
-class ResolverFigures:
-    """What a resolver has done so far.
+class BackgroundWriter:
+    """Stores pending entries in the table, in batches, oldest first.
 
-    Attributes:
-        asked: segments that somebody asked for while their schema was not known.
-        resolved: those whose data said it.
-        failed: those whose data did not.
-        seconds: time spent on asking the table and the data.
-        refused: answers that were given but not kept, because too many were pending.
+    Its daemon thread lives while there is something to store: entries that are lost with the
+    process are found again on the next miss. Entries that an operation claims stay pending, and
+    are tried again when the table has a new version: claims end by a commit.
     """
-
-    asked: int = 0
-    resolved: int = 0
-    failed: int = 0
-    seconds: float = 0.0
-    refused: int = 0
-
-
-class Resolver:
-    """Asks the data of segments, each once however many callers wait for it."""
 
     def __init__(
         self,
-        places: Places,
-        courier: Courier,
+        overlay: Overlay,
+        storer: Storer,
         quarantine: Quarantine,
-        search: Search,
+        batch: int = DEFAULT_BATCH,
+        linger: float = _LINGER,
+        pause: Callable[[int], float] = lambda failures: growing_pause(failures, 1.0, 60.0),
+    ) -> None:
+        self._overlay = overlay
+        self._storer = storer
+        self._quarantine = quarantine
+        self._batch = batch
+        self._linger = linger
+        self._pause = pause
+        self._guard = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._hurry = threading.Event()
+        self._over = threading.Event()
+        self._over.set()
+        self._stopped = False
+        # Segments that were claimed at the last try, and how many new versions were seen.
+        self._claimed: frozenset[str] = frozenset()
+        self._moves = 0
+        self.counters = CacheCounters()
+        self.last_error: Exception | None = None
+
+    def wake(self) -> None:
+        """Starts the thread, unless it runs or the writer is stopped."""
+        with self._guard:
+            if self._thread is None and not self._stopped:
+                thread = threading.Thread(target=self._work, name="strata-backfill", daemon=True)
+                self._over.clear()
+                try:
+                    thread.start()
+                except BaseException:
+                    self._over.set()
+                    raise
+                self._thread = thread
+
+    def flush(self, seconds: float) -> int:
+        """Stores all pending entries; returns how many are left when the time is up.
+
+        Entries that an operation claims are tried once, and not waited for.
+        """
+        if not self._pending:
+            return 0
+        self._doubt_claims()
+        end = time.monotonic() + seconds
+        self._hurry.set()
+        try:
+            self.wake()
+            while not self._over.wait(min(1.0, max(0.0, end - time.monotonic()))):
+                if time.monotonic() >= end:
+                    break
+        finally:
+            if not self._stopped:
+                self._hurry.clear()
+        return self._pending
+
+    def stop(self, seconds: float) -> int:
+        """Flushes, and starts nothing afterwards; returns how many entries are left."""
+        self.flush(seconds)
+        with self._guard:
+            self._stopped = True
+        self._hurry.set()
+        return self._pending
+
+    def start(self) -> None:
+        """Continues after a stop."""
+        with self._guard:
+            self._stopped = False
+        self._hurry.clear()
+        self.polled()
+
+    def polled(self) -> None:
+        """Tries claimed entries again, because the table has a new version."""
+        self._doubt_claims()
+        if self._pending:
+            self.wake()
+
+    def _doubt_claims(self) -> None:
+        with self._guard:
+            self._claimed = frozenset()
+            self._moves += 1
+
+    @property
+    def _pending(self) -> int:
+        return self._overlay.sizes()[PlaceName.PENDING]
+
+    def _work(self) -> None:
+        failures = 0
+        self._hurry.wait(self._linger)
+        while not self._done():
+            try:
+                self._store()
+                failures, self.last_error = 0, None
+            except Exception as error:
+                # The entries stay pending, and readers are answered from there.
+                failures += 1
+                self.counters.add(store_failures=1)
+                self.last_error = error
+                pause = self._pause(failures)
+                log.warning(
+                    "Found schemas could not be stored and will be tried again in %g s: %s",
+                    pause,
+                    error,
+                )
+                self._hurry.wait(pause)
+                if self._hurry.is_set():
+                    time.sleep(min(pause, 0.1))
+
+    def _store(self) -> None:
+        moves = self._moves
+        batch = self._overlay.next_pending(self._batch, self._claimed)
+        tally = self._storer.store(batch)
+        # By id: a quarantined completion is another object for the same segment.
+        refused = {each.segment.id for each in tally.quarantined}
+        for each in tally.quarantined:
+            if each.trouble is not None:
+                self._quarantine.put(each.before, each.trouble)
+        claimed = {each.segment.id for each in tally.claimed}
+        self._overlay.gave_up([each for each in batch if each.segment.id in refused])
+        rest = [each for each in batch if each.segment.id not in refused | claimed]
+        self._overlay.settled(rest, tally.version)
+        with self._guard:
+            # After a new version the claims may have ended unseen.
+            if moves == self._moves:
+                self._claimed |= claimed
+        self.counters.add(stored=len(tally.completed))
+
+    def _done(self) -> bool:
+        with self._guard:
+            if self._stopped or not self._overlay.next_pending(1, self._claimed):
+                self._thread = None
+                self._over.set()
+                return True
+            return False
+
+
+class Resolver:
+    """Reads schemas from the data of segments, each once however many callers wait for it."""
+
+    def __init__(
+        self,
+        overlay: Overlay,
+        writer: BackgroundWriter,
+        quarantine: Quarantine,
+        search: Callable[[Sequence[str]], list[Waiting]],
         describe: Describe,
         clock: Callable[[], datetime],
         default_format: str | None = None,
     ) -> None:
         """Args:
-        places: where answers are put until they are published.
-        courier: stores them.
-        quarantine: what is not asked again yet.
+        overlay: keeps the answers until they are published.
+        writer: stores them.
+        quarantine: segments that are not tried again yet.
         search: gives those of some segments that wait for their schema in the table.
-        describe: asks the data at some places.
+        describe: reads the data at some places.
         clock: the time.
-        default_format: the format of locations that do not say theirs.
+        default_format: the format of locations that do not name theirs.
         """
-        self._places = places
-        self._courier = courier
+        self._overlay = overlay
+        self._writer = writer
         self._quarantine = quarantine
         self._search = search
         self._describe = describe
         self._clock = clock
         self._format = default_format
-        self._guard = threading.Lock()
-        self._asking: dict[str, Future[Outcome]] = {}
-        self._figures = ResolverFigures()
-
-    @property
-    def figures(self) -> ResolverFigures:
-        """What was done so far."""
-        with self._guard:
-            return self._figures
+        self._flight = SingleFlight[ResolvedSegment](_INTERRUPTED)
+        self.counters = CacheCounters()
 
     @property
     def resting(self) -> frozenset[str]:
-        """Segments that are not asked again yet: their data did not say it, or what it says cannot
-        be stored."""
+        """Segments that are not tried again yet."""
         return self._quarantine.names
 
-    def resolve(self, segment_ids: Sequence[str]) -> dict[str, Outcome]:
-        """What the data of segments says, or what is wrong with it.
+    def resolve(self, segment_ids: Sequence[str]) -> dict[str, ResolvedSegment]:
+        """The schemas of segments as their data has them, or why they are not readable.
 
-        Nothing for a segment that the table no longer knows as one without a schema: a poll brings
-        what became of it.
+        None for a segment that no longer waits for its schema in the table: a poll brings the
+        change.
         """
-        outcomes: dict[str, Outcome] = {}
-        mine: dict[str, Future[Outcome]] = {}
-        theirs: dict[str, Future[Outcome]] = {}
-        try:
-            self._sort(segment_ids, outcomes, mine, theirs)
-            if mine:
-                self._ask(mine)
-        except BaseException as error:
-            # Who waits must not be told of an interrupt that was not meant for them.
-            told = error if isinstance(error, Exception) else LoadInterrupted(_AGAIN)
-            for name, future in mine.items():
-                self._over(name, future)
-                if not future.done():
-                    future.set_exception(told)
-            raise
-        for name, future in {**mine, **theirs}.items():
-            outcomes[name] = future.result()
-        return outcomes
+        return self._flight.run(segment_ids, self._known, self._load).result()
 
     def polled(self, snapshot: Snapshot) -> None:
-        """Trouble may be over with what a poll has brought."""
+        """Reconsiders failures after a poll."""
         self._quarantine.polled(snapshot)
 
-    def _sort(
-        self,
-        segment_ids: Sequence[str],
-        outcomes: dict[str, Outcome],
-        mine: dict[str, Future[Outcome]],
-        theirs: dict[str, Future[Outcome]],
-    ) -> None:
-        """What is known, what this caller has to ask for, and what others are asking for."""
-        with self._guard:
-            for name in dict.fromkeys(segment_ids):
-                trouble = self._quarantine.trouble_of(name)
-                placed = self._places.find(name)
-                if placed is not None:  # found by another caller just now
-                    outcomes[name] = placed[1]
-                elif name in self._asking:
-                    theirs[name] = self._asking[name]
-                elif trouble is not None:
-                    outcomes[name] = trouble
-                else:
-                    mine[name] = self._asking[name] = Future()
-            self._count(asked=len(outcomes) + len(theirs) + len(mine))
+    def _known(self, segment_id: str) -> ResolvedSegment:
+        trouble = self._quarantine.trouble_of(segment_id)
+        placed = self._overlay.find(segment_id)
+        if placed is not None:  # found by another caller just now
+            return placed[1]
+        # A load that runs knows more than the failure before it.
+        return None if segment_id in self._flight else trouble
 
-    def _ask(self, mine: dict[str, Future[Outcome]]) -> None:
+    def _load(self, names: Sequence[str]) -> dict[str, ResolvedSegment | Exception]:
         began = time.monotonic()
-        outcomes = self._outcomes(list(mine))
-        with self._guard:
-            self._count(seconds=time.monotonic() - began)
-        for name, future in mine.items():
-            # What was found is in pending by now: who asks next finds it there.
-            self._over(name, future)
-            future.set_result(outcomes.get(name))
-
-    def _outcomes(self, names: Sequence[str]) -> dict[str, Outcome]:
-        outcomes: dict[str, Outcome] = {}
+        outcomes: dict[str, ResolvedSegment | Exception] = dict.fromkeys(names)
         waiting = []
         now = self._clock()
         for each in map(self._quarantine.as_known, self._search(names)):
-            # In quarantine, here or in the table, and not published anew since.
+            # In quarantine, here or in the table, and not published again since.
             if each.trouble is not None and now < each.trouble.retry_at:
                 self._quarantine.put(each, each.trouble)
                 outcomes[each.id] = each.trouble
             else:
                 waiting.append(each)
+        completions = self._read(waiting)
+        good = [each for each in completions if each.trouble is None]
+        # Before other callers get the answer: the next one finds it in pending.
+        refused = self._overlay.found(good, time.monotonic())
+        if good:
+            self._writer.wake()
+        outcomes |= {each.segment.id: self._outcome(each) for each in completions}
+        self.counters.add(
+            resolved=len(good),
+            resolver_failures=len(completions) - len(good),
+            resolver_refused=refused,
+            resolver_seconds=time.monotonic() - began,
+        )
+        return outcomes
+
+    def _read(self, waiting: Sequence[Waiting]) -> list[Completion]:
         places = [place_of(each.location, self._format) for each in waiting]
         described = self._describe(places) if waiting else []
         now = self._clock()
-        completions = [
+        return [
             troubled(each, outcome, now)
             if isinstance(outcome, str)
             else completed(each, outcome, now)
             for each, outcome in zip(waiting, described, strict=True)
         ]
-        good = [each for each in completions if each.trouble is None]
-        refused = self._places.found(good, time.monotonic())
-        if good:
-            self._courier.wake()
-        with self._guard:
-            self._count(resolved=len(good), failed=len(completions) - len(good), refused=refused)
-        for completion in completions:
-            outcomes[completion.segment.id] = self._settled(completion)
-        return outcomes
 
-    def _settled(self, completion: Completion) -> Found | Trouble:
+    def _outcome(self, completion: Completion) -> OverlayEntry | Trouble:
         if completion.trouble is not None:
             self._quarantine.put(completion.before, completion.trouble)
             return completion.trouble
         self._quarantine.release(completion.segment.id)
-        assert completion.segment.schema is not None
-        return Found(completion.segment.schema, completion.segment.num_rows)
-
-    def _over(self, name: str, future: Future[Outcome]) -> None:
-        with self._guard:
-            if self._asking.get(name) is future:
-                del self._asking[name]
-
-    def _count(self, **more: float) -> None:
-        added = {name: getattr(self._figures, name) + value for name, value in more.items()}
-        self._figures = replace(self._figures, **added)
+        return entry_of(completion)
 
 
 def unreadable(segment_id: str, trouble: Trouble) -> Unreadable:
-    """The error for who asked for the schema of a segment whose data does not say it."""
+    """The error for a segment whose data does not have a readable schema."""
     return Unreadable(
-        f"Segment {segment_id} is published without a schema, and its data does not say it: "
-        f"{trouble.reason}. It is asked again after {trouble.retry_at:%H:%M:%S}.",
+        f"Segment {segment_id} is published without a schema, and its data has no readable one: "
+        f"{trouble.reason}. It is read again after {trouble.retry_at:%H:%M:%S}.",
         segment_id=segment_id,
         reason=trouble.reason,
     )

@@ -2,43 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute
 
 from catalog.cache.index import NO_ROWS, NO_SCHEMA, Index
 from catalog.cache.keys import key_of, keys_of
 from catalog.errors import InvalidInput, NotInSnapshot
 from catalog.evolution.merge import Policy
-from catalog.read.datasource_schema import DatasourceSchema, Merges
+from catalog.read.datasource import DatasourceSchema, Merges
 from catalog.schema import Schema
-from catalog.schema.prefix import resolve_prefix
-from catalog.schema.stored import read_stored
+from catalog.schema.canonical import resolve_prefix
+from catalog.schema.model import read_stored
 from catalog.words import chosen
 
 # Schemas that are not published yet come after all others.
 _NOT_YET = 1 << 62
 
-
-class Described(Protocol):
-    """Whatever has a schema."""
-
-    @property
-    def schema(self) -> Schema: ...
+# The stubs of pyarrow.compute know fewer array types than its functions take.
+pc: Any = pyarrow.compute
 
 
 @dataclass(frozen=True)
 class Position:
-    """Where a snapshot stands: which table, which version, and the stamp of that version.
+    """The table and version of a snapshot, and the stamp of that version.
 
-    `buckets` is among how many that table spreads its segments; another one at the same place may
-    have another number.
+    `buckets` is the bucket count of that table; another table at the same path may have another.
     """
 
     table_id: str
@@ -49,18 +45,27 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class StoredSchema:
-    """A definition as the table holds it."""
+    """A schema as the table stores it."""
 
     payload: str
     published_micros: int
 
 
+@dataclass(frozen=True, slots=True)
+class OverlayEntry:
+    """The schema and row count of a segment that is not published with a schema."""
+
+    schema: Schema
+    num_rows: int | None
+
+
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """Segments, schemas and counts at one version; it can be pickled and asked anywhere.
+    """Segments, schemas and counts at one version; picklable, so that executors can use it too.
 
-    `fingerprints` gives schemas their numbers inside this snapshot, `counts` the segments of each
-    datasource by fingerprint. `merges` is shared with the snapshots before and after.
+    The position of a fingerprint in `fingerprints` is the number of the schema in the index.
+    `counts` has the segments of each datasource by fingerprint. `merges` is shared with the
+    snapshots before and after.
     """
 
     position: Position
@@ -84,7 +89,7 @@ class Snapshot:
         return len(self.index)
 
     def fingerprint_of(self, segment_id: str) -> str | None:
-        """The fingerprint of a segment's schema; none if the segment's schema is not known."""
+        """The fingerprint of a segment's schema; none if it is published without a schema."""
         number = self.index.schema.item(self._place(segment_id))
         return None if number == NO_SCHEMA else self.fingerprints[number]
 
@@ -120,7 +125,7 @@ class Snapshot:
         return self._schema(fingerprint) if self.holds(fingerprint) else None
 
     def lookup(self, segment_ids: Any) -> pa.Table:
-        """Answers many ids at once: columns found, fingerprint and num_rows, in the order asked.
+        """Looks up many ids: columns found, fingerprint and num_rows, in the order of the ids.
 
         Takes an Arrow array, a list, a numpy array or a pandas series of strings.
         """
@@ -136,7 +141,7 @@ class Snapshot:
         place = self.index.find(np.asarray(k1, np.int64), np.asarray(k2, np.int64))
         found = place >= 0
         if len(self.index):
-            # A place of -1 is taken as 0, and the answer masked.
+            # A place of -1 is clipped to 0, and the result masked.
             schema = np.take(self.index.schema, place, mode="clip")
             rows = np.take(self.index.rows, place, mode="clip")
         else:
@@ -152,14 +157,14 @@ class Snapshot:
         )
 
     def knows(self, segment_id: str) -> bool:
-        """Whether the segment is here with a schema."""
+        """Whether the segment is published with a schema."""
         place = self.index.find_one(*key_of(segment_id))
         return place >= 0 and self.index.schema.item(place) != NO_SCHEMA
 
-    def datasources(self, beside: Iterable[str] = ()) -> dict[str, int]:
-        """How many segments each datasource has, with some that may not be here yet."""
+    def datasources(self, overlay: Iterable[str] = ()) -> dict[str, int]:
+        """The number of segments of each datasource, with those of an overlay."""
         totals = {name: sum(counts.values()) for name, counts in self.counts.items()}
-        for segment_id in beside:
+        for segment_id in overlay:
             if self.index.find_one(*key_of(segment_id)) < 0:
                 datasource = segment_id.partition("/")[0]
                 totals[datasource] = totals.get(datasource, 0) + 1
@@ -169,14 +174,14 @@ class Snapshot:
         self,
         datasource: str,
         policy: str = Policy.STRICT,
-        beside: Mapping[str, Described] = MappingProxyType({}),
+        overlay: Mapping[str, OverlayEntry] = MappingProxyType({}),
     ) -> DatasourceSchema:
         """The merge of the schemas of a datasource's segments, in the order of their publication.
 
-        Asked again after a poll it costs what new schemas cost, however many segments there are.
-        `beside` are segments of it whose schemas are known, but not here.
+        After a poll only new schemas are merged, however many segments there are. `overlay` are
+        segments of the datasource that are not published with a schema yet.
         """
-        counts, more = self._counts_with(self.counts.get(datasource, {}), beside)
+        counts, more = self._counts_with(self.counts.get(datasource, {}), overlay)
         if not counts:
             raise NotInSnapshot(
                 f"Datasource {datasource} has no segments in the snapshot of version "
@@ -196,13 +201,13 @@ class Snapshot:
         return DatasourceSchema(datasource, wanted, combined, counts)
 
     def _counts_with(
-        self, counts: Mapping[str | None, int], beside: Mapping[str, Described]
+        self, counts: Mapping[str | None, int], overlay: Mapping[str, OverlayEntry]
     ) -> tuple[Mapping[str | None, int], dict[str, Schema]]:
-        """Segments by schema with those beside, and the schemas that are not here."""
-        if not beside:
+        """Segments by schema with those of an overlay, and the schemas that are not published."""
+        if not overlay:
             return counts, {}
         totals, more = dict(counts), dict[str, Schema]()
-        for segment_id, each in beside.items():
+        for segment_id, each in overlay.items():
             place = self.index.find_one(*key_of(segment_id))
             if place >= 0 and self.index.schema.item(place) != NO_SCHEMA:
                 continue
@@ -215,7 +220,7 @@ class Snapshot:
         return {name: count for name, count in totals.items() if count}, more
 
     def content(self) -> dict[str, Any]:
-        """Everything that two snapshots of one version must agree in, in comparable form."""
+        """Everything in which two snapshots of one version must agree, in comparable form."""
         names = np.array([*self.fingerprints, ""], dtype=object)
         order = np.lexsort((self.index.k2, self.index.k1))
         return {
@@ -266,6 +271,46 @@ class Snapshot:
         return parsed
 
 
+def overlaid(answers: pa.Table, k1: Any, k2: Any, overlay: Mapping[str, OverlayEntry]) -> pa.Table:
+    """The lookup of some keys, completed from an overlay where the snapshot has no schema."""
+    if not overlay:
+        return answers
+    entries = list(overlay.values())
+    rows = [NO_ROWS if each.num_rows is None else each.num_rows for each in entries]
+    index = Index.of(*keys_of(pa.array(list(overlay), pa.string())), np.arange(len(rows)), rows)
+    place = index.find(np.asarray(k1, np.int64), np.asarray(k2, np.int64))
+    covered = (place >= 0) & np.asarray(pc.is_null(answers.column("fingerprint")))
+    if not covered.any():
+        return answers
+    at = place[covered]
+    fingerprints = pa.array([each.schema.fingerprint for each in entries], pa.string())
+    columns = {
+        "found": pa.repeat(True, len(at)),
+        "fingerprint": fingerprints.take(pa.array(index.schema[at])),
+        "num_rows": _masked(index.rows[at], index.rows[at] != NO_ROWS),
+    }
+    for name, values in columns.items():
+        before = answers.column(name)
+        plain = before.cast(pa.string()) if name == "fingerprint" else before
+        after = pc.replace_with_mask(plain.combine_chunks(), pa.array(covered), values)
+        if name == "fingerprint":
+            after = after.dictionary_encode()
+        answers = answers.set_column(answers.schema.get_field_index(name), name, after)
+    return answers
+
+
+def present_in(snapshot: Snapshot, names: Sequence[str]) -> tuple[set[str], set[str]]:
+    """Which of some segments a snapshot has, and which of them with a schema."""
+    if not names:
+        return set(), set()
+    answer = snapshot.lookup(pa.array(names, pa.string()))
+    found = answer.column("found").to_pylist()
+    fingerprints = answer.column("fingerprint").to_pylist()
+    there = {name for name, here in zip(names, found, strict=True) if here}
+    known = {name for name, one in zip(names, fingerprints, strict=True) if one is not None}
+    return there, known
+
+
 def _masked(numbers: Any, known: npt.NDArray[np.bool_]) -> Any:
-    """An Arrow array that is null where a number is not known."""
+    """An Arrow array with nulls for unknown numbers."""
     return pa.array(numbers, mask=~known)

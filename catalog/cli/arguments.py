@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 
 from catalog.delta.store import Epoch
 from catalog.errors import InvalidInput
-from catalog.settings.durations import duration_text, parse_duration
-from catalog.settings.known import default_of
+from catalog.settings.model import default_of
+from catalog.settings.types import duration_text, parse_duration
 
 # Adds one or more arguments to a parser, or to a group of one.
 Add = Callable[[argparse._ActionsContainer], object]

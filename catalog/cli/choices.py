@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from catalog.errors import InvalidInput
-from catalog.settings.known import BY_NAME, FILE, checked
+from catalog.settings.model import BY_NAME, FILE, checked
 
 FILE_VARIABLE = "STRATA_CONFIG"
 FILES = (Path("strata.toml"), Path("~/.config/strata/config.toml"))

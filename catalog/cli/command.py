@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from catalog.cli.arguments import Add, shared
 from catalog.errors import InvalidInput
+from catalog.model import Reported
 from catalog.progress import Progress
 
 if TYPE_CHECKING:
@@ -210,25 +211,15 @@ def facts_of(result: object, *names: str) -> dict[str, Any]:
     return facts | ({"commit_id": facts["commit_id"] or None} if "commit_id" in facts else {})
 
 
-def committed(
-    result: Any,
-    *names: str,
-    counts: Mapping[str, Any] | None = None,
-    facts: Mapping[str, Any] | None = None,
-    retries: int | None = None,
-    **more: Any,
-) -> Answer:
-    """The answer of a verb that commits: attributes of its result, other facts, and counts.
+def answer_of(report: Reported, retries: int | None = None, **more: Any) -> Answer:
+    """A report as an answer; `retries` counts more than the report does, if it is given.
 
-    Counts are figures too; retries are those of the result unless they are given.
+    `more` are the other attributes of the answer: tables, found, note.
     """
-    again = result.retries if retries is None else retries
-    counts = counts or {}
-    return Answer(
-        facts={**facts_of(result, *names), **counts, **(facts or {}), "retries": again},
-        figures={**counts, "conflicts_retried": again},
-        **more,
-    )
+    facts, figures = report.facts(), report.figures()
+    if retries is not None:
+        facts["retries"] = figures["conflicts_retried"] = retries
+    return Answer(facts, figures=figures, **more)
 
 
 def table_of(items: Iterable[object], columns: Sequence[str], brief: Sequence[str] = ()) -> Table:

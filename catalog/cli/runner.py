@@ -33,7 +33,7 @@ from catalog.cli.output import Renderer, renderer, shown_progress
 from catalog.config import Settings, user
 from catalog.delta.runs import Run
 from catalog.progress import Progress, Step
-from catalog.settings.known import FILE
+from catalog.settings.model import FILE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

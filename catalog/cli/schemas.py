@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from catalog.cli.arguments import STDIN, text_of
-from catalog.dialects import Unsaid, from_avro, from_json_schema, to_avro, to_json_schema
 from catalog.errors import InvalidInput, NotInSnapshot, UnknownName, UnknownSchema
-from catalog.names.keys import reference
+from catalog.names.model import reference
 from catalog.schema import Schema
-from catalog.schema.prefix import is_prefix
+from catalog.schema.avro import from_avro, to_avro
+from catalog.schema.canonical import is_prefix
+from catalog.schema.json_schema import from_json_schema, to_json_schema
+from catalog.schema.translation import Unsaid
 
 if TYPE_CHECKING:
     from catalog.catalog import Catalog
@@ -37,7 +39,8 @@ def schema_in(dialect: str, text: str) -> tuple[Schema, tuple[Unsaid, ...]]:
 def written_in(dialect: str, schema: Schema) -> tuple[Any, tuple[Unsaid, ...]]:
     """A schema in a dialect, and what that dialect cannot say."""
     if dialect in ("ddl", "json"):
-        return (schema.ddl if dialect == "ddl" else json.loads(schema.json)), ()
+        text = schema.to(dialect)
+        return (text if dialect == "ddl" else json.loads(text)), ()
     translation = to_avro(schema) if dialect == "avro" else to_json_schema(schema)
     return translation.document, translation.unsaid
 

@@ -1,4 +1,4 @@
-"""What the table says of operations, their parts, their claims and the stable epoch."""
+"""Operations, their parts, their claims and the stable epoch, read from the table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from catalog.commit.operation_rows import (
     operation_bucket,
 )
 from catalog.commit.rows import claimable
-from catalog.delta.statements import HOLD, PART_KEY, Claims
+from catalog.delta.statements import HOLD, PART_KEY, Claims, listed
 from catalog.delta.store import Store
 from catalog.errors import ClaimConflict, UnknownOperation
 from catalog.schema.names import literal
@@ -23,7 +23,7 @@ from catalog.schema.names import literal
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# So many claims are looked at one by one; a conflict names some of them.
+# At most this many claims are read; a conflict names a few of them.
 MOST_CLAIMS = 10_000
 _SHOWN = 5
 _OPERATION = (
@@ -48,7 +48,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Standing:
-    """Claims on some keys at one version: those that count, and operations that are decided."""
+    """Claims on some keys at one version: those of undecided operations, and the decided ones."""
 
     version: int
     claims: tuple[Claim, ...]
@@ -59,8 +59,14 @@ class Standing:
         return tuple(claim for claim in self.claims if not claim.shared)
 
     def ignoring(self, before: Claims) -> Claims:
-        """The claims that a statement has to mind, once more is known to be decided."""
+        """The claims that a statement has to check, now that more are known to be decided."""
         return replace(before, decided=before.decided | self.decided)
+
+    def respected(self, before: Claims) -> Claims:
+        """The same; raises `ClaimConflict` if an undecided operation has a key for itself."""
+        if self.exclusive:
+            raise claimed(self.exclusive)
+        return self.ignoring(before)
 
 
 @dataclass(frozen=True)
@@ -88,19 +94,15 @@ def some_operations(store: Store, version: int, ids: Collection[str]) -> dict[st
     """The operations with these ids at a version, as far as they are there."""
     if not ids:
         return {}
-    buckets = ", ".join(map(str, sorted({operation_bucket(each) for each in ids})))
-    return _operations(
-        store,
-        version,
-        f"bucket IN ({buckets}) AND key IN ({', '.join(map(literal, sorted(ids)))})",
-    )
+    buckets = listed(map(operation_bucket, ids))
+    return _operations(store, version, f"bucket IN ({buckets}) AND key IN ({listed(ids)})")
 
 
 def operations_in(
     store: Store, version: int, states: Iterable[OperationState]
 ) -> dict[str, OperationRow]:
     """All operations in one of these states at a version."""
-    return _operations(store, version, f"state IN ({', '.join(map(literal, states))})")
+    return _operations(store, version, f"state IN ({listed(states)})")
 
 
 def _operations(store: Store, version: int, condition: str) -> dict[str, OperationRow]:
@@ -110,33 +112,35 @@ def _operations(store: Store, version: int, condition: str) -> dict[str, Operati
     return {row["key"]: OperationRow.of(row.asDict()) for row in rows}
 
 
-def view_operation(store: Store, operation: str, version: int | None = None) -> OperationView:
-    """An operation, its parts and the stable epoch, all at one version; raises if it is unknown."""
-    if version is None:
-        version = store.head().version
+def view_operation(store: Store, operation: str) -> OperationView:
+    """An operation, its parts and the stable epoch, all at the newest version.
+
+    Raises:
+        UnknownOperation: There is none with this id.
+    """
+    version = store.head().version
     bucket = operation_bucket(operation)
     rows = store.session.sql(
         f"SELECT kind, part, digest, {_OPERATION} FROM {store.pinned(version)} "
         f"WHERE (kind IN ('operation', 'part') AND bucket = {bucket} "
         f"AND operation = {literal(operation)}) OR (kind = 'epoch' AND bucket = {EPOCH_BUCKET})"
     ).collect()
-    by_kind: dict[str, list[dict[str, object]]] = {"operation": [], "part": [], "epoch": []}
+    by_kind: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
-        by_kind[row["kind"]].append(row.asDict())
-    if not by_kind["operation"]:
+        by_kind.setdefault(row["kind"], []).append(row.asDict())
+    if "operation" not in by_kind:
         raise UnknownOperation(
             f"There is no operation {operation} at version {version}; `strata operations list` "
             "shows all.",
             operation=operation,
             version=version,
         )
-    parts = [PartRow.of(row) for row in by_kind["part"]]
-    epochs = [EpochRow.of(row) for row in by_kind["epoch"]]
+    parts = sorted(by_kind.get("part", []), key=lambda row: int(row["part"]))
     return OperationView(
         version,
         OperationRow.of(by_kind["operation"][0]),
-        {part.part: part for part in sorted(parts, key=lambda part: part.part)},
-        epochs[0] if epochs else EpochRow(),
+        {row["part"]: PartRow.of(row) for row in parts},
+        EpochRow.of(by_kind["epoch"][0]) if "epoch" in by_kind else EpochRow(),
     )
 
 
@@ -144,10 +148,9 @@ def parts_of(store: Store, version: int, ids: Collection[str]) -> list[PartRow]:
     """All parts of these operations at a version."""
     if not ids:
         return []
-    buckets = ", ".join(map(str, sorted({operation_bucket(each) for each in ids})))
     rows = store.session.sql(
         f"SELECT part, digest, payload FROM {store.pinned(version)} WHERE kind = 'part' "
-        f"AND bucket IN ({buckets}) AND operation IN ({', '.join(map(literal, sorted(ids)))})"
+        f"AND bucket IN ({listed(map(operation_bucket, ids))}) AND operation IN ({listed(ids)})"
     ).collect()
     return [PartRow.of(row.asDict()) for row in rows]
 
@@ -161,10 +164,10 @@ def stable_epoch(store: Store, version: int) -> EpochRow:
 def standing_claims(
     store: Store, keys: DataFrame, buckets: Iterable[int], version: int | None = None
 ) -> Standing:
-    """Who claims some of these keys now; the frame has the columns target, bucket and key."""
+    """The claims on some keys; the frame has the columns target, bucket and key."""
     if version is None:
         version = store.head().version
-    chosen = ", ".join(map(str, sorted(set(buckets))))
+    chosen = listed(buckets)
     if not chosen:
         return Standing(version, (), frozenset())
     staged = store.session.sql(
@@ -182,7 +185,7 @@ def standing_claims(
     if not operations:
         return Standing(version, (), decided)
     rows: Any = (
-        staged.where(f"operation IN ({', '.join(map(literal, sorted(operations)))})")
+        staged.where(f"operation IN ({listed(operations)})")
         .limit(MOST_CLAIMS)
         .toArrow()
         .to_pylist()
@@ -201,7 +204,7 @@ def claims_on(
     segment_buckets: int,
     version: int | None = None,
 ) -> Standing:
-    """Who claims some of these segments and datasources now."""
+    """The claims on some segments and datasources."""
     keys = claimable(segment_ids, datasources, segment_buckets)
     buckets: Any = keys.column("bucket").to_pylist()
     return standing_claims(store, store.session.createDataFrame(keys), buckets, version)
@@ -209,10 +212,9 @@ def claims_on(
 
 def staged_parts(store: Store, version: int, buckets: Iterable[int]) -> frozenset[str]:
     """The parts that have staged rows in these buckets at a version, as `operation/part`."""
-    chosen = ", ".join(map(str, sorted(set(buckets))))
     rows = store.session.sql(
         f"SELECT DISTINCT {PART_KEY} AS part_key FROM {store.pinned(version)} AS t "
-        f"WHERE t.kind = 'staged' AND t.bucket IN ({chosen})"
+        f"WHERE t.kind = 'staged' AND t.bucket IN ({listed(buckets)})"
     ).collect()
     return frozenset(row["part_key"] for row in rows)
 
@@ -233,7 +235,7 @@ def claimed(claims: Iterable[Claim]) -> ClaimConflict:
         "`strata operations recover` aborts it after that)"
     )
     return ClaimConflict(
-        f"{shown}: claimed by {holder.told()}; nothing was written. {way}, or stage the change in "
+        f"{shown}: claimed by {holder}; nothing was written. {way}, or stage the change in "
         "that operation.",
         keys=tuple(names),
         operation=holder.id,

@@ -1,10 +1,10 @@
-"""Rows of operations, their parts and the stable epoch: what they say, as values."""
+"""Operations, their parts and the stable epoch: their rows as values."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -14,7 +14,7 @@ from catalog.model import from_micros, micros
 
 ABSENT = "absent"
 AFTER = "after"
-# How long the owner of an operation is waited for.
+# How long to wait for the owner of an operation.
 DEFAULT_LEASE = timedelta(hours=1)
 STABLE = "stable"
 EPOCH_BUCKET = 0
@@ -22,40 +22,40 @@ OBJECT_BUCKET = 0
 
 
 class OperationState(StrEnum):
-    """Where an operation is in its life; published and aborted are for ever."""
+    """The state of an operation; published and aborted are final."""
 
     OPEN = "open"
-    # It has its epoch and waits for the stable one to reach it; only an advance ends that.
+    # It waits for the stable epoch to reach its own; only an advance ends that.
     READY = "ready"
     PUBLISHED = "published"
     ABORTED = "aborted"
 
     @property
     def decided(self) -> bool:
-        """Whether nothing can change it any more, so that its staged rows claim nothing."""
+        """Whether it is final, so that staged rows of the operation claim nothing."""
         return self in (OperationState.PUBLISHED, OperationState.ABORTED)
 
 
-class Action(StrEnum):
-    """What a staged row does with the row that it is for."""
+class StagedAction(StrEnum):
+    """What a staged row does with its target."""
 
     PUBLISH = "publish"
     REPLACE = "replace"
     DROP = "drop"
-    # It is there with this content; claimed so that it stays.
+    # Nothing: it is there with this content, and claimed so that it stays.
     KEEP = "keep"
     PUT = "put"
     REMOVE = "remove"
     # The object changes because one that it links to does.
     BUMP = "bump"
-    # The datasource as a whole, while the table that stands for it comes or goes.
+    # Nothing: the datasource is claimed while the table that represents it comes or goes.
     CLAIM = "claim"
-    # Nothing, but nobody else may change it meanwhile.
+    # Nothing: nobody else may change it, but others may hold it too.
     HOLD = "hold"
 
 
 def operation_bucket(operation: str) -> int:
-    """The bucket of an operation and its parts follows from its id."""
+    """The bucket of an operation and its parts."""
     return bucket_of(operation, OPERATION_BUCKETS)
 
 
@@ -66,14 +66,14 @@ def part_key(operation: str, part: int) -> str:
 
 @dataclass(frozen=True)
 class OperationRow:
-    """An operation as its row tells of it.
+    """An operation, as its row has it.
 
     Attributes:
-        parts: how many there are to be; none until it is sealed.
+        parts: their number; none until it is sealed.
         lease_until: from then on a recovery may abort it.
-        epoch: at which it was published, or none.
-        order: its place among the operations that were ready, from 1.
-        commit_id: of the commit that last changed the row: what others expect it by.
+        epoch: the one at which it is published, or none.
+        order: its place among the ready operations, from 1.
+        commit_id: of the commit that last changed the row.
     """
 
     id: str
@@ -110,7 +110,7 @@ class OperationRow:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> OperationRow:
-        """What a row of kind `operation` says."""
+        """From a row of kind `operation`."""
         said = json.loads(row["payload"])
         return cls(
             id=row["key"],
@@ -131,17 +131,16 @@ class OperationRow:
         """The same operation in another state."""
         return replace(self, state=state, **changes)
 
-    def told(self) -> str:
-        """The operation in words, for errors."""
+    def __str__(self) -> str:
         return f"operation {self.name!r} ({self.id}, {self.state.value}, of {self.owner})"
 
 
 @dataclass(frozen=True)
 class PartRow:
-    """A part that is staged, with what publishing has to know of its rows.
+    """A staged part, with what publishing needs to find its rows.
 
     Attributes:
-        digest: of its content, so that the same again is no change.
+        digest: of its content: the same again is no change.
         floor: the epoch of the latest operation that it is queued behind; 0 if there is none.
         buckets: the buckets of its staged rows.
         based: those buckets of segments that were there when they were claimed.
@@ -162,23 +161,12 @@ class PartRow:
 
     def payload(self) -> str:
         """The JSON document in the row."""
-        return json.dumps(
-            {
-                "segments": self.segments,
-                "drops": self.drops,
-                "objects": self.objects,
-                "floor": self.floor,
-                "buckets": list(self.buckets),
-                "based": list(self.based),
-                "low": self.low,
-                "high": self.high,
-            },
-            ensure_ascii=False,
-        )
+        said = {name: each for name, each in asdict(self).items() if name not in ("part", "digest")}
+        return json.dumps(said, ensure_ascii=False)
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> PartRow:
-        """What a row of kind `part` says."""
+        """From a row of kind `part`."""
         said = json.loads(row["payload"])
         said |= {name: tuple(said[name]) for name in ("buckets", "based")}
         return cls(part=row["part"], digest=row["digest"], **said)
@@ -198,5 +186,5 @@ class EpochRow:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> EpochRow:
-        """What the row of kind `epoch` says."""
+        """From the row of kind `epoch`."""
         return cls(json.loads(row["payload"])["stable"], row["commit_id"], row["revision"])

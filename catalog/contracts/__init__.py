@@ -1,1 +1,1 @@
-"""Contracts: what the segments of a datasource must be like, checked by everything that writes."""
+"""Contracts: what the segments of a datasource must be like, checked by every commit."""

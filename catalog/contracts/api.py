@@ -8,7 +8,7 @@ from catalog.commit.committer import Committer
 from catalog.context import CallOptions, Context
 from catalog.contracts.keeper import ContractKeeper, ContractResult
 from catalog.contracts.model import Contract
-from catalog.contracts.reading import read_datasource, read_terms
+from catalog.contracts.store import read_datasource, read_terms
 from catalog.delta.store import AsOf
 from catalog.errors import InvalidInput
 from catalog.model import check_datasource

@@ -1,4 +1,4 @@
-"""The `audit` table: commits and changed keys past the log's retention, beside the catalog."""
+"""The `audit` table: commits and changed keys, also past the retention of the Delta log."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, ClassVar
 from pyspark.errors import PySparkException
 
 from catalog.delta.failures import is_gone
-from catalog.delta.layout import ColumnSpec, nulls
-from catalog.delta.location import Location
-from catalog.delta.side_table import Beside, ddl
+from catalog.delta.layout import ColumnSpec, ddl, nulls
+from catalog.delta.location import ENTRIES, Location
+from catalog.delta.side_table import SideTable
 from catalog.delta.statements import Statement
-from catalog.delta.store import ENTRIES, Store
+from catalog.delta.store import Store
 from catalog.schema.names import literal
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ CALLERS = "ARRAY<STRUCT<actor: STRING, reason: STRING, run: STRING, session: STR
 
 # --- rows -----------------------------------------------------------------------------------------
 
-# What is told of a row before and after a change; never the payload, which may be large.
+# What is kept of a row before and after a change; never the payload, which may be large.
 SIDES = {
     "revision": "BIGINT",
     "fingerprint": "STRING",
@@ -44,7 +44,7 @@ CHANGE_COLUMNS = (
     ColumnSpec("key", "STRING", "Fingerprint of a schema, id of a segment, key of an object, …"),
     ColumnSpec("change", "STRING", "insert, update or delete"),
     ColumnSpec("changed_by", "STRING", "Who the row names; null of a delete"),
-    ColumnSpec("datasource", "STRING", "The datasource that the row belongs to or stands for"),
+    ColumnSpec("datasource", "STRING", "The datasource that the row belongs to or represents"),
     ColumnSpec("operation", "STRING", "The operation that a prepared row belongs to"),
     ColumnSpec("part", "INT", "The part of that operation, from 0"),
     ColumnSpec("target", "STRING", "Of a staged row: the kind of the row that it is for"),
@@ -98,9 +98,9 @@ def feed(location: Location, first: int, last: int | None = None) -> str:
 
 
 def folded(session: SparkSession, relation: str) -> str:
-    """The query for one row for each key and version of the feed: what was before, what after.
+    """The query for one row for each key and version of the feed, with the row before and after.
 
-    A row that changes its kind, as a retired schema does, went as one and came as the other.
+    A row that changes its kind, as a retired schema does, is a delete and an insert.
     """
     lacking = nulls(session.sql(f"SELECT * FROM {relation} LIMIT 0").columns)
     rows = f"(SELECT *, {', '.join(lacking)} FROM {relation})" if lacking else relation
@@ -126,14 +126,14 @@ def folded(session: SparkSession, relation: str) -> str:
 # --- the table ------------------------------------------------------------------------------------
 
 
-class AuditLog(Beside):
-    """What was rolled out of the log, each version once; the table is made by the first roll."""
+class AuditLog(SideTable):
+    """What was copied from the Delta log, each version once; created by the first roll."""
 
     name = AUDIT
     comment = "Commits and changed keys of the Strata catalog, also past the log's retention"
     columns = COLUMNS
     properties: ClassVar = {
-        # Two that roll at once must meet, so that no version is there twice.
+        # Concurrent rolls must conflict, so that no version is added twice.
         "delta.isolationLevel": "Serializable",
         "delta.checkpointInterval": "100",
         "delta.dataSkippingStatsColumns": "version,key",
@@ -150,7 +150,7 @@ class AuditLog(Beside):
         return self._session
 
     def reached(self, table_id: str) -> int:
-        """The last version that was rolled; -1 if none was."""
+        """The last version in the table; -1 if there is none."""
         if not self.exists():
             return -1
         version = self.store.head().version
@@ -161,12 +161,12 @@ class AuditLog(Beside):
         return -1 if rows[0]["last"] is None else int(rows[0]["last"])
 
     def first_readable(self, first: int, last: int) -> int:
-        """The first version from which on Delta lets the feed be read; `last + 1` if from none.
+        """The first version from which Delta allows to read the feed; `last + 1` if from none.
 
-        Files of later versions may be gone all the same; that shows when they are read.
+        Files of later versions may be missing; that shows only when they are read.
         """
         low, high = first, last + 1
-        # Mostly all can be read.
+        # Usually all can be read.
         middle = first
         while low < high:
             if self._allows(middle, last):
@@ -186,7 +186,7 @@ class AuditLog(Beside):
         return True
 
     def rows(self, table_id: str, condition: str) -> str:
-        """The query for rolled rows."""
+        """The query for rows of the table that fulfil a condition."""
         version = self.store.head().version
         return (
             f"SELECT * FROM {self.store.pinned(version)} WHERE table_id = {literal(table_id)} "
@@ -194,8 +194,8 @@ class AuditLog(Beside):
         )
 
     def append(self, source: DataFrame, table_id: str, first: int, bulk: bool) -> Statement:
-        """The statement that adds rows of versions from `first` on, unless somebody has."""
-        # All rows of the source are matched, or none: whoever comes second adds nothing.
+        """The statement that adds rows of versions from `first` on, unless they are there."""
+        # All rows of the source are matched, or none: the second of two rolls adds nothing.
         on = (
             f"t.table_id = s.table_id AND t.table_id = {literal(table_id)} AND t.version >= {first}"
         )
@@ -212,6 +212,6 @@ class AuditLog(Beside):
 
 
 def frame_of(session: SparkSession, rows: Iterable[dict[str, object]]) -> DataFrame:
-    """A frame with all columns of the table from rows that have some."""
+    """A frame with all columns of the table, from rows with some of them."""
     made = [tuple(row.get(name) for name in _NAMES) for row in rows]
     return session.createDataFrame(made, ddl(COLUMNS))

@@ -1,4 +1,4 @@
-"""What an exception from Spark means for the statement that raised it."""
+"""The meaning of an exception from Spark for the statement that raised it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,19 @@ _CONFLICT_CLASS = re.compile(
     r"\b(Concurrent(Append|DeleteRead|DeleteDelete|Transaction|Write)"
     r"|MetadataChanged|ProtocolChanged)Exception"
 )
-# Delta's own words for what is past the retention, and Spark's for files that are not there.
+# Delta's conditions for versions past the retention, and Spark's for missing files.
 _GONE = re.compile(
     r"DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND|DELTA_(VERSION|LOG_FILE)_NOT_FOUND|"
     r"DELTA_CHANGE_DATA_FILE_NOT_FOUND|DELTA_MISSING_CHANGE_DATA|FILE_NOT_EXIST|"
     r"FileNotFoundException"
 )
-# Whoever restores a backup has the table refuse rows that are in other buckets than it has.
+# A concurrent creation was first.
+ALREADY_THERE = {
+    "TABLE_OR_VIEW_ALREADY_EXISTS",
+    "TABLE_ALREADY_EXISTS",
+    "SCHEMA_ALREADY_EXISTS",
+}
+# A restored table refuses rows of a catalog with another number of buckets.
 BUCKETS_CONSTRAINT = "strata_buckets"
 _MISPLACED = re.compile(rf"DELTA_VIOLATE_CONSTRAINT\w*\].{{0,20}}\b{BUCKETS_CONSTRAINT}\b")
 _MARK = re.compile(r"strata:(\w+):(.*):strata", re.DOTALL)
@@ -35,7 +41,7 @@ class Failure(Enum):
     """The kinds of failure that lead to different next steps."""
 
     CONFLICT = "another commit came first; nothing was written"
-    CANCELLED = "the job was cancelled, perhaps for somebody else's sake"
+    CANCELLED = "the job was cancelled, perhaps with others of its group"
     RAISED = "a check in the statement refused it; nothing was written"
     LOST = "no answer came, so the statement may still be running"
     REFUSED = "Spark or Delta refused it"
@@ -48,7 +54,7 @@ def condition_of(error: BaseException) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """What went wrong, without the stack of the JVM: the cause, where there is one."""
+    """The message without the stack of the JVM: that of the innermost cause, if there is one."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     causes = [line for line in lines if line.startswith("Caused by: ")]
     if causes:
@@ -63,9 +69,9 @@ def sql_state_of(error: BaseException) -> str:
 
 
 def classify(error: BaseException) -> Failure:
-    """Sorts by condition, then by SQLSTATE, then by text: not every route keeps the condition."""
+    """Decides by condition, then SQLSTATE, then text: not every client keeps the condition."""
     condition, text = condition_of(error), str(error)
-    # A condition is believed first: the text may quote names that users chose.
+    # The condition first: the text may quote names that users chose.
     if condition == "USER_RAISED_EXCEPTION":
         return Failure.RAISED
     if _CONFLICT.match(condition) or sql_state_of(error) == "2D521":
@@ -84,12 +90,12 @@ def classify(error: BaseException) -> Failure:
 
 
 def is_gone(error: BaseException) -> bool:
-    """Whether the past can no longer be read, rather than not just now."""
+    """Whether versions or files are gone for good."""
     return bool(_GONE.search(condition_of(error)) or _GONE.search(str(error)))
 
 
 def is_misplaced(error: BaseException) -> bool:
-    """Whether the table refused rows because they are in the wrong buckets."""
+    """Whether the table refused rows in the wrong buckets."""
     return bool(_MISPLACED.search(str(error)))
 
 
@@ -98,13 +104,13 @@ def _is_lost(error: BaseException) -> bool:
     if type(error).__name__ == "Py4JJavaError":
         return False  # the JVM itself raised it: the statement is over
     if type(error).__name__ == "SparkConnectGrpcException":
-        # The class itself, not one below it: what the server raised comes as one of those.
+        # Exactly this class: errors that the server raised are subclasses.
         return True
     return any(cls.__name__ in _LOST for cls in type(error).__mro__)
 
 
 def mark(kind: str, key: str) -> str:
-    """The SQL expression that raises a refusal which `marked` can read back."""
+    """The SQL expression that raises an error from which `marked` reads kind and key."""
     return f"raise_error(concat('strata:', {kind}, ':', {key}, ':strata'))"
 
 

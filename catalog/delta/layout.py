@@ -1,8 +1,8 @@
-"""The table's columns, properties and numbers: what may change here needs a new layout number."""
+"""The table's columns, properties and buckets; a change here needs a new layout number."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -16,14 +16,47 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ColumnSpec:
-    """One column of the `entries` table."""
+    """A column of a table."""
 
     name: str
     type: str
     comment: str
 
+    def ddl(self) -> str:
+        """The column as a statement adds it, with its comment."""
+        return f"{self.name} {self.type} COMMENT {literal(self.comment)}"
 
-# What layout 2 added, for the prepared changes of operations; null in all other rows.
+
+def columns_sql(columns: Iterable[ColumnSpec]) -> str:
+    """Columns as a statement adds them, with their comments."""
+    return ", ".join(column.ddl() for column in columns)
+
+
+def ddl(columns: Iterable[ColumnSpec]) -> str:
+    """Columns as the schema of a frame."""
+    return ", ".join(f"{column.name} {column.type}" for column in columns)
+
+
+COMMIT = "Id of the commit that last changed the row; DESCRIBE HISTORY shows it in userMetadata"
+
+
+@dataclass(frozen=True)
+class View:
+    """A view: its query over `{entries}`, and a comment for it and for each of its columns.
+
+    `needs` names the columns of the table that older layouts do not have. `types` has the types of
+    columns that are not of the same type in every view.
+    """
+
+    name: str
+    comment: str
+    query: str
+    columns: dict[str, str]
+    needs: tuple[str, ...] = ()
+    types: dict[str, str] = field(default_factory=dict)
+
+
+# Added by layout 2, for the staged changes of operations; null in all other rows.
 PREPARED_COLUMNS = (
     ColumnSpec("target", "STRING", "Of a staged change: the kind of the row that it is for"),
     ColumnSpec("operation", "STRING", "The operation that a staged change or a part belongs to"),
@@ -63,18 +96,21 @@ PARTITION_COLUMNS = ("kind", "bucket")
 SCHEMA_BUCKETS = 16
 NAME_BUCKETS = 16
 DEFAULT_SEGMENT_BUCKETS = 16
-# Many: two operations that are opened at once should not meet.
+# Many, so that two operations opened at the same time rarely conflict.
 OPERATION_BUCKETS = 64
 
+# What the bucket of a segment, of a part of an operation and of a version of a name follows from.
+BEFORE_SLASH = "substring_index(key, '/', 1)"
+
 LAYOUT_PROPERTY = "strata.layout"
-# Names the tables beside the entries as ours: others may have tables of such names in a schema.
+# Marks the side tables as ours: a schema may have other tables of these names.
 TABLE_PROPERTY = "strata.table"
 BUCKETS_PROPERTY = "strata.segmentBuckets"
-# Which backup a catalog was restored from; and the same as long as it is not complete.
+# The backup that a catalog was restored from; and the same while the restore is not complete.
 RESTORED_PROPERTY = "strata.restored"
 RESTORING_PROPERTY = "strata.restoring"
 
-# Without these the arguments for publish, clean-up and poll do not hold.
+# The promises of publish, clean-up and poll rest on these.
 REQUIRED_PROPERTIES = {
     "delta.isolationLevel": "Serializable",
     "delta.enableChangeDataFeed": "true",
@@ -93,8 +129,8 @@ TABLE_PROPERTIES = {
 
 
 @dataclass(frozen=True)
-class Step:
-    """What brings a table from one layout to the next: columns to add and properties to set."""
+class LayoutStep:
+    """The upgrade from one layout to the next: columns to add and properties to set."""
 
     columns: tuple[ColumnSpec, ...] = ()
     properties: dict[str, str] = field(default_factory=dict)
@@ -109,15 +145,13 @@ class Layout:
 
     number: int
     columns: tuple[ColumnSpec, ...]
-    steps: dict[int, Step] = field(default_factory=dict)
+    steps: dict[int, LayoutStep] = field(default_factory=dict)
 
     def ddl(
         self, relation: str, segment_buckets: int, more: Mapping[str, str] | None = None
     ) -> str:
         """The statement that creates the table unless it is there, with more properties."""
-        columns = ",\n  ".join(
-            f"{c.name} {c.type} COMMENT {literal(c.comment)}" for c in self.columns
-        )
+        columns = ",\n  ".join(column.ddl() for column in self.columns)
         properties = {
             **TABLE_PROPERTIES,
             **(more or {}),
@@ -139,11 +173,8 @@ class Layout:
             step = self.steps[number]
             missing = [c for c in step.columns if c.name not in present]
             if missing:
-                added = ", ".join(
-                    f"{c.name} {c.type} COMMENT {literal(c.comment)}" for c in missing
-                )
-                statements.append(f"ALTER TABLE {relation} ADD COLUMNS ({added})")
-            # The number goes up last: a table that was left half-way is upgraded again.
+                statements.append(f"ALTER TABLE {relation} ADD COLUMNS ({columns_sql(missing)})")
+            # The number goes up last: an interrupted upgrade is repeated.
             properties = {**step.properties, LAYOUT_PROPERTY: str(number + 1)}
             statements.append(
                 f"ALTER TABLE {relation} SET TBLPROPERTIES ({properties_sql(properties)})"
@@ -151,8 +182,10 @@ class Layout:
         return statements
 
 
-# Layout 3 has no more columns: releases that do not check contracts must not write.
-LAYOUT = Layout(number=3, columns=COLUMNS, steps={1: Step(columns=PREPARED_COLUMNS), 2: Step()})
+# Layout 3 adds no columns; it keeps releases out that do not check contracts.
+LAYOUT = Layout(
+    number=3, columns=COLUMNS, steps={1: LayoutStep(columns=PREPARED_COLUMNS), 2: LayoutStep()}
+)
 
 
 def properties_sql(properties: dict[str, str]) -> str:
@@ -161,7 +194,7 @@ def properties_sql(properties: dict[str, str]) -> str:
 
 
 def of_datasource(datasource: str, buckets: int) -> str:
-    """The condition on segment rows that finds those of a datasource, by partition first."""
+    """The condition that selects the segment rows of a datasource, by partition first."""
     return f"bucket = {bucket_of(datasource, buckets)} AND datasource = {literal(datasource)}"
 
 
@@ -172,12 +205,31 @@ def bucket_of(text: str, buckets: int) -> int:
     return signed % buckets
 
 
+def bucket_sql(text: str, buckets: int) -> str:
+    """`bucket_of` in SQL, for an expression."""
+    return f"pmod(xxhash64({text}), {buckets})"
+
+
+def schema_bucket_sql(fingerprint: str) -> str:
+    """The bucket of a schema, as an expression over the column with its fingerprint."""
+    return f"CAST({bucket_sql(fingerprint, SCHEMA_BUCKETS)} AS INT)"
+
+
+def row_bucket_sql(buckets: int) -> str:
+    """The bucket of a row in a catalog with this number of segment buckets, as an expression."""
+    return (
+        "CAST(CASE WHEN kind IN ('segment', 'datasource') OR (kind = 'staged' AND target IN "
+        f"('segment', 'datasource')) THEN {bucket_sql(BEFORE_SLASH, buckets)} "
+        "ELSE bucket END AS INT)"
+    )
+
+
 def complete(session: SparkSession, pinned: str) -> str:
-    """A version of the table with all columns of the layout: null where it is too old for them."""
+    """A version of the table with all columns of the layout; null where it is too old for them."""
     lacking = nulls(session.sql(f"SELECT * FROM {pinned} LIMIT 0").columns)
     return f"(SELECT *, {', '.join(lacking)} FROM {pinned})" if lacking else pinned
 
 
 def nulls(present: Collection[str]) -> list[str]:
-    """Expressions for the columns of the layout that are not among these."""
+    """Null expressions for the columns of the layout that are not among these."""
     return [f"CAST(NULL AS {c.type}) AS {c.name}" for c in COLUMNS if c.name not in present]

@@ -19,7 +19,7 @@ class _State(Enum):
     DONE = auto()
 
 
-class Request:
+class CommitRequest:
     """One caller's work.
 
     `run` gets the request, or all requests with the same `group` that were waiting together, and
@@ -65,7 +65,7 @@ class Request:
         return self._result
 
     def told(self) -> str:
-        """What became of it, in words, for somebody who stopped waiting."""
+        """Its outcome in words, for a caller that stopped waiting."""
         if not self.finished:
             return "it is still running and will finish by itself"
         if isinstance(self._error, CatalogError):
@@ -87,10 +87,10 @@ class CommitQueue:
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
-        self._waiting: list[Request] = []
+        self._waiting: list[CommitRequest] = []
         self._worker: threading.Thread | None = None
 
-    def submit(self, request: Request) -> Any:
+    def submit(self, request: CommitRequest) -> Any:
         """Waits for the request's outcome and returns or raises it."""
         with self._mutex:
             self._waiting.append(request)
@@ -112,17 +112,17 @@ class CommitQueue:
     def alone(self, work: Callable[[], T], deadline: Deadline) -> T:
         """Runs work in the queue's thread, by itself, and returns or raises its outcome."""
 
-        def run(requests: Sequence[Request]) -> None:
+        def run(requests: Sequence[CommitRequest]) -> None:
             requests[0].finish(work())
 
-        return cast(T, self.submit(Request(run, deadline)))
+        return cast(T, self.submit(CommitRequest(run, deadline)))
 
-    def _interrupted(self, request: Request, interrupt: BaseException) -> None:
-        """Waits for what runs, so that the caller can be told the truth; a second one does not."""
+    def _interrupted(self, request: CommitRequest, interrupt: BaseException) -> None:
+        """Waits for a running request, to report its outcome; a second interrupt ends the wait."""
         if self._withdraw(request):
             interrupt.add_note("strata: the call had not begun; nothing was written")
             return
-        # What runs is waited for; a retry or another step would not be what was asked for.
+        # The running statement is awaited; no retry or further step is begun.
         request.deadline.expire()
         try:
             while not request._done.wait(1.0):
@@ -133,7 +133,7 @@ class CommitQueue:
         finally:
             interrupt.add_note(f"strata: the call had begun, and {request.told()}")
 
-    def _withdraw(self, request: Request) -> bool:
+    def _withdraw(self, request: CommitRequest) -> bool:
         with self._mutex:
             if request._state is not _State.QUEUED:
                 return False
@@ -141,7 +141,7 @@ class CommitQueue:
             request._state = _State.DONE
             return True
 
-    def _next(self) -> list[Request]:
+    def _next(self) -> list[CommitRequest]:
         with self._mutex:
             if not self._waiting:
                 self._worker = None

@@ -1,10 +1,10 @@
-"""The `runs` table: what jobs did, one row for each run, beside the catalog and not part of it."""
+"""The `runs` table: one row for each run of a job and for each task, and the view of tasks."""
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pyspark.errors import PySparkException
 
-from catalog.delta.failures import Failure, classify, first_line
-from catalog.delta.layout import ColumnSpec, properties_sql
-from catalog.delta.side_table import Beside, columns_sql, ddl
+from catalog.delta.failures import Failure, classify, first_line, mark
+from catalog.delta.layout import ColumnSpec, View, columns_sql, ddl, properties_sql
+from catalog.delta.location import Location
+from catalog.delta.side_table import SideTable
 from catalog.delta.statements import Statement
-from catalog.delta.task_view import create_tasks_view
 from catalog.environment import Deadline
 from catalog.model import Caller
-from catalog.schema.names import literal
+from catalog.schema.names import identifier, literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 RUNS = "runs"
 
 COLUMNS = (
-    ColumnSpec("run_id", "STRING", "Random id of the run; the metadata of its commits repeats it"),
+    ColumnSpec("run_id", "STRING", "Random id of the run, also in the metadata of its commits"),
     ColumnSpec(
         "job",
         "STRING",
@@ -43,40 +43,137 @@ COLUMNS = (
         "running, done, found, failed, gave_up or interrupted; of a task also queued or cancelled",
     ),
     ColumnSpec("started_at", "TIMESTAMP", "When it began"),
-    ColumnSpec("ended_at", "TIMESTAMP", "When it ended; null while it runs or if it was killed"),
-    ColumnSpec("seen_at", "TIMESTAMP", "When it last said that it was alive"),
+    ColumnSpec("ended_at", "TIMESTAMP", "When it ended; null while it runs, or if it was killed"),
+    ColumnSpec("seen_at", "TIMESTAMP", "Its last heartbeat"),
     ColumnSpec("version_before", "BIGINT", "Version of the catalog when it began"),
     ColumnSpec("version_after", "BIGINT", "Version of the catalog when it ended"),
-    ColumnSpec("figures", "MAP<STRING, DOUBLE>", "What it counted, by name"),
-    ColumnSpec("error_condition", "STRING", "Stable name of the error that ended it"),
-    ColumnSpec("error_message", "STRING", "What the error said"),
+    ColumnSpec("figures", "MAP<STRING, DOUBLE>", "Its figures, by name"),
+    ColumnSpec("error_condition", "STRING", "Stable name of the last error"),
+    ColumnSpec("error_message", "STRING", "Message of that error"),
 )
 DDL = ddl(COLUMNS)
-# Null in the rows of runs that are no tasks.
+# Null in the rows of runs that are not tasks.
 TASK_COLUMNS = (
     ColumnSpec("attempt", "INT", "How often the task was claimed; only the last owner can write"),
     ColumnSpec("owner", "STRING", "The process that runs it"),
-    ColumnSpec("lease_until", "TIMESTAMP", "From then on anybody may take it over"),
-    ColumnSpec("exclusive_key", "STRING", "Of the tasks with this key one runs at a time"),
-    ColumnSpec("step", "STRING", "The step under way"),
+    ColumnSpec("lease_until", "TIMESTAMP", "When the lease ends and any process may take it over"),
+    ColumnSpec(
+        "exclusive_key",
+        "STRING",
+        "Only one task with this key runs at a time; null if unlimited",
+    ),
+    ColumnSpec("step", "STRING", "The current step, or the last one"),
     ColumnSpec("step_started_at", "TIMESTAMP", "When that step began"),
-    ColumnSpec("steps", "INT", "How many steps are known"),
-    ColumnSpec("done", "BIGINT", "So much of the step under way is done"),
-    ColumnSpec("total", "BIGINT", "Of so much"),
-    ColumnSpec("results", "STRING", "What completed steps have given, by name, as JSON"),
+    ColumnSpec("steps", "INT", "Number of known steps; planning may add some"),
+    ColumnSpec("done", "BIGINT", "Progress of the current step at the last heartbeat"),
+    ColumnSpec("total", "BIGINT", "The total of that progress"),
+    ColumnSpec("results", "STRING", "Results of completed steps by name, as a JSON document"),
     ColumnSpec("retry_at", "TIMESTAMP", "After a failure: when it may be tried again"),
     ColumnSpec("stamp", "STRING", "Random id of the last write of the task"),
 )
 ALL_COLUMNS = (*COLUMNS, *TASK_COLUMNS)
+_COMMENTS = {column.name: column.comment for column in ALL_COLUMNS}
 # By name: a later release may have added columns to the table.
 _NAMES = ", ".join(column.name for column in COLUMNS)
 _VALUES = ", ".join(f"s.{column.name}" for column in COLUMNS)
 _SET = ", ".join(f"{column.name} = s.{column.name}" for column in COLUMNS)
 _SERIALIZABLE = {"delta.isolationLevel": "Serializable"}
 
+# --- tasks ----------------------------------------------------------------------------------------
+
+# Why a write of a task is refused; the key is the id of the task that conflicts.
+SAME, BUSY, SEEN = "same", "busy", "seen"
+_UNFINISHED = "t.attempt IS NOT NULL AND t.status IN ('queued', 'running')"
+# The table has no partitions, so any concurrent commit makes the statement start again: a row that
+# the checks do not meet is not there. They are in ON because that is what Delta guards.
+_TASK_CHECKS = (
+    f"CASE WHEN t.run_id <> s.run_id AND s.status = 'running' AND {_UNFINISHED} "
+    f"AND t.job = s.job AND t.arguments = s.arguments THEN {mark(repr(SAME), 't.run_id')} "
+    f"WHEN t.run_id <> s.run_id AND s.status = 'running' AND t.exclusive_key = s.exclusive_key "
+    f"AND t.status = 'running' AND t.lease_until > s.seen_at THEN {mark(repr(BUSY), 't.run_id')} "
+    "WHEN t.run_id <> s.run_id THEN false "
+    "WHEN t.run_id = s.run_id "
+    "AND NOT (t.attempt <=> s.seen_attempt AND t.stamp <=> s.seen_stamp) "
+    f"THEN {mark(repr(SEEN), 't.run_id')} ELSE t.run_id = s.run_id END"
+)
+
+
+def change_task(relation: str, id: str, new: bool) -> Callable[[str], str]:
+    """The MERGE that inserts a task, or updates it as it was read, unless another conflicts."""
+    names = [column.name for column in ALL_COLUMNS]
+    if new:
+        values = ", ".join(f"s.{name}" for name in names)
+        then = f"WHEN NOT MATCHED THEN INSERT ({', '.join(names)}) VALUES ({values})"
+    else:
+        # A writer that does not know the figures keeps them.
+        values = ", ".join(f"{name} = s.{name}" for name in names if name != "figures")
+        then = f"WHEN MATCHED THEN UPDATE SET {values}, figures = coalesce(s.figures, t.figures)"
+    return lambda view: (
+        f"MERGE INTO {relation} AS t USING {view} AS s "
+        f"ON (t.run_id = {literal(id)} OR ({_UNFINISHED})) AND {_TASK_CHECKS} {then}"
+    )
+
+
+TASKS_VIEW = View(
+    "tasks",
+    "Tasks, one row each: long work in steps that outlives its process",
+    "SELECT run_id AS task_id, job AS name, arguments, status AS state, step, "
+    "size(json_object_keys(results)) AS steps_done, steps, done, total, "
+    "IF(status = 'running' AND done > 0 AND done <= total, CAST((unix_seconds(current_timestamp()) "
+    "- unix_seconds(step_started_at)) * (total - done) / done AS BIGINT), NULL) AS seconds_left, "
+    "owner, lease_until, status = 'running' AND lease_until <= current_timestamp() AS expired, "
+    "attempt, exclusive_key, retry_at, results, figures, actor, started_at, seen_at, ended_at, "
+    "error_condition, error_message FROM {runs} WHERE attempt IS NOT NULL",
+    {
+        "task_id": "Id of the task, which is also its run id in the metadata of commits",
+        "name": "What it does: maintain, cleanup, …",
+        "arguments": _COMMENTS["arguments"],
+        "state": "queued (waits to be tried again), running, done, failed or cancelled",
+        "step": _COMMENTS["step"],
+        "steps_done": "Number of completed steps; they are never run again",
+        **{name: _COMMENTS[name] for name in ("steps", "done", "total")},
+        "seconds_left": "Estimated seconds until the current step is complete",
+        **{name: _COMMENTS[name] for name in ("owner", "lease_until")},
+        "expired": "Whether it is running and its lease has ended: its owner is gone",
+        **{
+            name: _COMMENTS[name]
+            for name in (
+                *("attempt", "exclusive_key", "retry_at", "results", "figures", "actor"),
+                *("started_at", "seen_at", "ended_at", "error_condition", "error_message"),
+            )
+        },
+    },
+)
+
+
+def tasks_query(runs: str) -> str:
+    """The query of the view over a relation of runs."""
+    return TASKS_VIEW.query.replace("{runs}", runs)
+
+
+def create_tasks_view(
+    session: SparkSession, location: Location, prefix: str = "", replace: bool = True
+) -> str:
+    """Creates the view: persistent in a metastore, temporary for a path; returns its name."""
+    name = identifier(prefix + TASKS_VIEW.name)
+    if location.path is None:
+        name = ".".join([*map(identifier, location.schema), name])
+    columns = ", ".join(f"{c} COMMENT {literal(t)}" for c, t in TASKS_VIEW.columns.items())
+    how = "OR REPLACE " if replace else ""
+    unless = "" if replace else "IF NOT EXISTS "
+    kind = "VIEW" if location.path is None else "TEMPORARY VIEW"
+    session.sql(
+        f"CREATE {how}{kind} {unless}{name} ({columns}) COMMENT {literal(TASKS_VIEW.comment)} "
+        f"AS {tasks_query(location.table('runs'))}"
+    )
+    return prefix + TASKS_VIEW.name
+
+
+# --- runs -----------------------------------------------------------------------------------------
+
 
 class Status(StrEnum):
-    """How a run stands."""
+    """The status of a run."""
 
     RUNNING = "running"
     DONE = "done"
@@ -88,7 +185,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a job, as it is known now; recording it again replaces what was known."""
+    """One run of a job; recording it again replaces its row."""
 
     run_id: str
     job: str
@@ -116,8 +213,8 @@ class Run:
         return tuple(values[column.name] for column in COLUMNS)
 
 
-class RunLog(Beside):
-    """Records runs, and shows what was recorded. The table is made by the first record."""
+class RunLog(SideTable):
+    """Records runs and reads them; the table is created by the first record."""
 
     name = RUNS
     comment = "Runs of jobs on the Strata catalog, one row each"
@@ -130,11 +227,10 @@ class RunLog(Beside):
     _complete = False
 
     def record(self, run: Run, deadline: Deadline) -> None:
-        """Writes the run's row, in place of the one that it had."""
+        """Inserts or replaces the row of a run."""
         self.make(deadline)
         source = self._session.createDataFrame([run.row()], DDL)
-        # The same statement for the first record and for the last: whichever gets through
-        # leaves the row as it is known then.
+        # One statement for the first record and for the last: each sets the whole row.
         self.writer.commit(
             lambda _: Statement(
                 "record",
@@ -153,7 +249,7 @@ class RunLog(Beside):
         )
 
     def restore(self, runs: DataFrame, deadline: Deadline) -> None:
-        """Writes runs that were recorded elsewhere; those that are there already stay."""
+        """Inserts runs of a backup; rows that exist stay."""
         self.make(deadline)
         present = [column.name for column in ALL_COLUMNS if column.name in runs.columns]
         names, values = ", ".join(present), ", ".join(f"s.{name}" for name in present)
@@ -175,13 +271,13 @@ class RunLog(Beside):
         )
 
     def make(self, deadline: Deadline) -> None:
-        """Makes the table, unless it is there; in a metastore with the view of tasks."""
+        """Creates the table, unless it exists; in a metastore with the view of tasks."""
         if not self.exists():
             super().make(deadline)
             self._offer_tasks()
 
     def lacking(self) -> Sequence[ColumnSpec]:
-        """The columns that a table of an earlier release does not have yet."""
+        """The columns that a table of an earlier release lacks."""
         if self._complete:
             return []
         found = set(self._session.sql(f"SELECT * FROM {self.store.relation} LIMIT 0").columns)
@@ -190,7 +286,7 @@ class RunLog(Beside):
         return missing
 
     def complete(self, deadline: Deadline) -> None:
-        """Makes the table if it is not there, and adds the columns that it lacks."""
+        """Creates the table, or adds the columns that it lacks."""
         if self._complete:
             return
         self.make(deadline)
@@ -198,7 +294,7 @@ class RunLog(Beside):
             try:
                 self._add_columns(deadline)
             except Exception as error:  # Delta's own exceptions reach Python in more than one class
-                # Somebody else may add the same columns at this moment.
+                # Another process may add the same columns at this moment.
                 if self.lacking() and classify(error) is not Failure.CONFLICT:
                     raise
                 deadline.wait(self._environment.pause(1), f"other changes of {self.store.table}")
@@ -209,7 +305,7 @@ class RunLog(Beside):
             missing = self.lacking()
             self._environment.at("complete.altering")
             if missing:
-                # Before the columns: whoever finds those relies on it.
+                # Before the columns: tasks rely on it once these exist.
                 self._session.sql(
                     f"ALTER TABLE {relation} SET TBLPROPERTIES ({properties_sql(_SERIALIZABLE)})"
                 )
@@ -217,15 +313,15 @@ class RunLog(Beside):
         self._offer_tasks()
 
     def _offer_tasks(self) -> None:
-        """Makes the view of tasks in a metastore; `create_views` does it too, should this fail."""
+        """Creates the view of tasks in a metastore; `create_views` does too, should this fail."""
         if self._location.path is None:
             try:
                 create_tasks_view(self._session, self._location, replace=False)
-            except PySparkException as error:  # not everybody who writes may make views
-                log.warning("The view of tasks could not be made: %s", first_line(error))
+            except PySparkException as error:  # the right to write does not include views
+                log.warning("The view of tasks could not be created: %s", first_line(error))
 
     def shown(self) -> str:
-        """Its rows for a FROM clause, with null for columns that an older table lacks."""
+        """Its rows for a FROM clause, with null for columns that it lacks."""
         exists = self.exists()
         missing = self.lacking() if exists else ALL_COLUMNS
         columns = ", ".join(
@@ -235,5 +331,5 @@ class RunLog(Beside):
         return f"(SELECT {columns} {f'FROM {self.store.relation}' if exists else 'WHERE false'})"
 
     def frame(self, spark: SparkSession) -> DataFrame:
-        """All recorded runs; none if nothing was recorded yet."""
+        """All recorded runs."""
         return spark.sql(f"SELECT * FROM {self.shown()}")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# What the statements mean depends on these; a session that refuses one cannot be used.
+# The meaning of statements depends on these; a session that refuses one cannot be used.
 _MEANING = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
@@ -27,7 +27,7 @@ _MEANING = {
     "spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled": "true",
 }
 
-# These make small commits quick or recognise one's own commit; a platform may refuse to set them.
+# These make small commits fast or recognise one's own commit; a platform may refuse them.
 _COMFORT = {
     "spark.sql.shuffle.partitions": "1",
     "spark.databricks.delta.snapshotPartitions": "1",
@@ -35,20 +35,19 @@ _COMFORT = {
     "spark.databricks.delta.commit.idempotencyCheck.enabled": "true",
     "spark.databricks.delta.autoCompact.enabled": "false",
     "spark.databricks.delta.optimizeWrite.enabled": "false",
-    # Larger sources are for the tasks: up to 48 MB Spark would keep them in the plan, and the
-    # driver would work on them row by row while it plans.
+    # Larger sources are distributed: up to 48 MB Spark would keep them in the plan, and the driver
+    # would process them row by row.
     "spark.sql.execution.arrow.localRelationThreshold": "1MB",
 }
 
-# A commit of a few rows is planned and compiled longer than it runs; a large one is not.
+# Planning and code generation take longer than running a commit of a few rows.
 _SMALL = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.shuffle.partitions": "1",
 }
-# What the application's own statements run with, and so large ones of the catalog; as Spark sets
-# them where a platform does not tell.
+# Large statements run with the application's settings; with Spark's defaults where unknown.
 _LARGE = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.codegen.wholeStage": "true",
@@ -59,7 +58,7 @@ _LARGE = {
 USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 LAST_VERSION = "spark.databricks.delta.lastCommitVersionInSession"
 
-# Left in a session, these make a MERGE skip itself or carry somebody else's metadata.
+# Left in a session, these make a MERGE skip itself or record other metadata.
 _FOREIGN = (
     "spark.databricks.delta.write.txnAppId",
     "spark.databricks.delta.write.txnVersion",
@@ -78,12 +77,12 @@ class Tuning:
 
     @property
     def between(self) -> dict[str, str]:
-        """For what is read between statements, which may be much but is not shuffled much."""
+        """For reads between statements, which may be large but hardly shuffle."""
         return {**self.large, "spark.sql.shuffle.partitions": "1"}
 
 
 def tuning(spark: SparkSession) -> Tuning:
-    """How statements are tuned in an application with this session."""
+    """The settings for an application with this session."""
     large = {name: _value(spark, name) or value for name, value in _LARGE.items()}
     return Tuning(small=_SMALL, large=large)
 
@@ -141,7 +140,7 @@ def release(own: Any) -> None:
 
 
 def tune(session: SparkSession, settings: dict[str, str]) -> None:
-    """Sets what only makes things quicker; a session that refuses it goes on without."""
+    """Sets what only makes statements faster; settings that the session refuses are skipped."""
     for name, value in settings.items():
         try:
             session.conf.set(name, value)

@@ -1,18 +1,17 @@
-"""A table beside the entries: made when it is first needed, and no part of the catalog itself."""
+"""A side table of the catalog, such as `runs` and `audit`: created when it is first needed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from catalog.delta.layout import TABLE_PROPERTY, ColumnSpec, properties_sql
-from catalog.delta.location import Location
-from catalog.delta.lock import TableLock
-from catalog.delta.opening import create_table, ours_exists
+from catalog.delta.layout import TABLE_PROPERTY, ColumnSpec, columns_sql, ddl, properties_sql
+from catalog.delta.location import Location, TableLock
 from catalog.delta.session import Tuning, release
 from catalog.delta.store import Store
+from catalog.delta.tables import create_table, ours_exists
 from catalog.delta.writer import Writer
 from catalog.environment import Deadline, Environment
 from catalog.schema.names import literal
@@ -21,8 +20,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class Beside:
-    """One such table, with a session and a lock of its own; a class below says which."""
+# The arguments of the constructor.
+SideTableParts = tuple[Callable[[], "SparkSession"], Location, Path | None, Environment, Tuning]
+
+
+class SideTable:
+    """One such table, with a session and a lock of its own; subclasses define it."""
 
     name: ClassVar[str]
     comment: ClassVar[str]
@@ -39,7 +42,7 @@ class Beside:
     ) -> None:
         self._open_session = open_session
         self._location = location
-        self._lock = TableLock.beside(None if entries is None else entries.parent / self.name)
+        self._lock = TableLock.of(None if entries is None else entries.parent / self.name)
         self._environment = environment
         self._tuning = tuning
         self._known = False
@@ -50,26 +53,26 @@ class Beside:
 
     @cached_property
     def store(self) -> Store:
-        """The table as it is read."""
+        """Reads of the table."""
         return Store(self._session, self._location, self.name)
 
     @cached_property
     def writer(self) -> Writer:
-        """The one way to write the table."""
+        """Commits to the table."""
         return Writer(self.store, self._lock, self._environment, self._tuning)
 
     def close(self) -> None:
-        """Ends the session, if there was need of one."""
+        """Ends the session, if it was used."""
         if "_session" in self.__dict__:
             release(self._session)
 
     def exists(self) -> bool:
-        """Whether the table was made yet."""
+        """Whether the table exists."""
         self._known = self._known or ours_exists(self._session, self.store.relation, self.name)
         return self._known
 
     def make(self, deadline: Deadline) -> None:
-        """Makes the table, unless it is there."""
+        """Creates the table, unless it exists."""
         if self.exists():
             return
         properties = {TABLE_PROPERTY: self.name, **self.properties}
@@ -83,17 +86,7 @@ class Beside:
             )
 
     def frame(self, spark: SparkSession) -> DataFrame:
-        """All rows; none if the table was not made yet."""
+        """All rows; empty if the table does not exist."""
         if not self.exists():
             return spark.createDataFrame([], ddl(self.columns))
         return spark.sql(f"SELECT * FROM {self.store.relation}")
-
-
-def columns_sql(columns: Iterable[ColumnSpec]) -> str:
-    """The columns as a statement adds them, with their comments."""
-    return ", ".join(f"{c.name} {c.type} COMMENT {literal(c.comment)}" for c in columns)
-
-
-def ddl(columns: Sequence[ColumnSpec]) -> str:
-    """The columns as the schema of a frame."""
-    return ", ".join(f"{column.name} {column.type}" for column in columns)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from catalog.delta.failures import mark
-from catalog.delta.layout import ENTRY_COLUMNS, ColumnSpec
+from catalog.delta.layout import COLUMNS, ENTRY_COLUMNS, ColumnSpec
 from catalog.schema.names import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+Listed = TypeVar("Listed", str, int)
 Partition = tuple[str, int]
 Bounds = Mapping[str, tuple[str, str]]
 
@@ -24,7 +25,7 @@ HOLD = "hold"
 # A publish inserts the row of each of its datasources if it is not there. Claims on a datasource as
 # a whole have it as their target.
 DATASOURCE = "datasource"
-# A row of a source that is never written: it asks for claims on the datasource that is its key. The
+# A row of a source that is never written: it checks for claims on the datasource in its key. The
 # datasource's own row cannot, because an insert looks no further once it has found the row there.
 # What matches nothing is compared with everything.
 ASKING = "asking"
@@ -32,6 +33,9 @@ _WRITTEN = f"s.kind <> '{ASKING}'"
 
 # The key of the part that a staged row belongs to.
 PART_KEY = "concat(t.operation, '/', t.part)"
+
+# From this many rows on, running a statement takes longer than planning and compiling it.
+BULK_ROWS = 5_000
 
 _SAME_KEY = "t.kind = s.kind AND t.bucket = s.bucket AND t.key = s.key"
 
@@ -46,8 +50,8 @@ class Statement:
     bulk: bool = False
 
 
-# A segment that comes without a schema contradicts only what it says itself: whatever it left open
-# a backfill may have filled in. `batch.contradicts` is the same in Python.
+# A segment without a schema conflicts only in the values that it has: a backfill may have filled in
+# the others. `batch.contradicts` is the same in Python.
 _SAYS_OTHERWISE = (
     "(t.kind <> 'segment' OR s.fingerprint IS NOT NULL "
     "OR NOT t.location <=> s.location OR NOT t.starts_at <=> s.starts_at "
@@ -70,13 +74,18 @@ class Refuse(Enum):
     OTHER_SCHEMA = "t.kind <> 'segment' AND NOT t.digest <=> s.digest"
 
 
+def listed(values: Iterable[Listed]) -> str:
+    """Distinct values as literals, in order: the inside of an IN clause."""
+    return ", ".join(literal(v) if isinstance(v, str) else str(v) for v in sorted(set(values)))
+
+
 def partitions_clause(partitions: Iterable[Partition]) -> str:
     """The partitions that a statement reads, as literals: what Delta checks conflicts by."""
     by_kind: dict[str, list[int]] = {}
-    for kind, bucket in sorted(set(partitions)):
+    for kind, bucket in sorted(partitions):
         by_kind.setdefault(kind, []).append(bucket)
     return " OR ".join(
-        f"(t.kind = {literal(kind)} AND t.bucket IN ({', '.join(map(str, buckets))}))"
+        f"(t.kind = {literal(kind)} AND t.bucket IN ({listed(buckets)}))"
         for kind, buckets in by_kind.items()
     )
 
@@ -115,8 +124,8 @@ class Claims:
 
 def not_among(column: str, names: Iterable[str]) -> str:
     """The condition that a column has none of these values."""
-    listed = ", ".join(map(literal, sorted(names)))
-    return f"{column} NOT IN ({listed})" if listed else "true"
+    some = listed(names)
+    return f"{column} NOT IN ({some})" if some else "true"
 
 
 def with_claims(partitions: Iterable[Partition]) -> set[Partition]:
@@ -129,7 +138,7 @@ def with_claims(partitions: Iterable[Partition]) -> set[Partition]:
 def bounds_with_claims(bounds: Bounds) -> Bounds:
     """The bounds with those of the datasources and of claims on the segments.
 
-    The lower end is open: the name of a datasource stands before all keys of its segments.
+    The lower end is open: the name of a datasource sorts before all keys of its segments.
     """
     if SEGMENT not in bounds:
         return bounds
@@ -152,12 +161,12 @@ def _on(
 ) -> str:
     """The ON of a MERGE: same kind and key, where to look, and what refuses the statement.
 
-    Rows of the kind `unmatched` are checked beside claims and never match.
+    Rows of the kind `unmatched` are checked like the others, and never match.
     """
     reach = f"({partitions_clause(partitions)}) AND ({bounds_clause(bounds)})"
     if claims is None:
         return f"{_SAME_KEY} AND {reach} AND {_check(condition)}"
-    # A staged row never matches: it refuses the statement or is passed by.
+    # A staged row never matches: it refuses the statement or is ignored.
     same = "t.bucket = s.bucket AND t.key = s.key"
     wanted = f"IF(s.kind = '{ASKING}', '{DATASOURCE}', s.kind)"
     # Inside the CASE: as a condition of its own it would keep these rows from being read.
@@ -190,9 +199,9 @@ def insert_missing(
     claims: Claims | None = None,
     terms: bool = False,
 ) -> Callable[[str], str]:
-    """An insert-only MERGE: what is there stays untouched, and may refuse the whole.
+    """An insert-only MERGE: existing rows stay, and may refuse the whole statement.
 
-    `terms` says that the source carries digests of contracts. With claims it asks for them, too.
+    `terms` says that the source carries digests of contracts. With claims it checks for them, too.
     """
     on = _on(partitions, bounds, refuse.value, claims)
     insert = _insert(terms=terms)
@@ -206,6 +215,18 @@ def insert_missing(
         "WHEN NOT MATCHED AND false THEN INSERT (kind) VALUES (s.kind)"
     )
     return lambda source: f"MERGE INTO {target} AS t USING {source} AS s ON {on} {inserts}"
+
+
+def insert_all(target: str) -> Callable[[str], str]:
+    """An insert-only MERGE with all columns; rows that are there stay, so it can be repeated.
+
+    One row for a key; of staged rows one for each operation and part.
+    """
+    same = f"{_SAME_KEY} AND t.target <=> s.target AND t.operation <=> s.operation"
+    return lambda source: (
+        f"MERGE INTO {target} AS t USING {source} AS s ON {same} AND t.part <=> s.part "
+        f"WHEN NOT MATCHED THEN {_insert(COLUMNS)}"
+    )
 
 
 _KEPT_ON_REPLACE = {"kind", "bucket", "key", "published_at", "revision"}
@@ -233,6 +254,20 @@ def insert_or_replace(
     )
 
 
+def merge_segments(
+    target: str,
+    partitions: Iterable[Partition],
+    bounds: Bounds,
+    refuse: Refuse | None,
+    claims: Claims,
+    terms: bool,
+) -> Callable[[str], str]:
+    """The MERGE of a publish: it inserts, or with nothing to refuse also replaces."""
+    if refuse is None:
+        return insert_or_replace(target, partitions, bounds, claims, terms)
+    return insert_missing(target, partitions, bounds, refuse, claims, terms)
+
+
 _COMPLETED = (
     *("commit_id", "fingerprint", "digest", "num_rows", "size_bytes", "state", "payload"),
     *("changed_at", "changed_by"),
@@ -242,10 +277,10 @@ _COMPLETED = (
 def complete_segments(
     target: str, partitions: Iterable[Partition], bounds: Bounds, claims: Claims
 ) -> Callable[[str], str]:
-    """A MERGE that fills in what was not known of segments, each only as the source has seen it.
+    """A MERGE that completes segments, each only if its row is still as it was read.
 
     The source has a column `seen` besides: the commit id of the row that was read. A segment that
-    is gone, was replaced or has a schema by now is left alone. Schemas are inserted if absent.
+    is gone, was replaced or has a schema by now is skipped. Schemas are inserted if absent.
     Rows of datasources are only compared: one that matched would be written anew.
     """
     on = _on(partitions, bounds, Refuse.OTHER_SCHEMA.value, claims, unmatched=DATASOURCE)
@@ -289,6 +324,21 @@ def delete_where(
         f"WHEN t.kind = 'staged' AND {refused} THEN {mark('t.kind', 't.key')} "
         f"WHEN t.kind = 'staged' THEN false ELSE {where} END"
     )
+
+
+def delete_operations(
+    target: str,
+    kinds: Iterable[str],
+    buckets: Iterable[int],
+    operations: Iterable[str],
+    commits: Iterable[str],
+) -> Callable[[str], str]:
+    """A DELETE of rows of some operations, only if they were written by these commits."""
+    text = (
+        f"DELETE FROM {target} WHERE kind IN ({listed(kinds)}) AND bucket IN ({listed(buckets)}) "
+        f"AND operation IN ({listed(operations)}) AND commit_id IN ({listed(commits)})"
+    )
+    return lambda _: text
 
 
 def retire_keys(

@@ -1,9 +1,9 @@
-"""The `entries` table as it is read: newest version, pinned rows, change feed, history."""
+"""Reads of a table: newest version, rows at a version, change feed, history."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -12,27 +12,34 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import PySparkException
 
 from catalog.delta.layout import BUCKETS_PROPERTY, SCHEMA_BUCKETS, bucket_of
-from catalog.delta.location import Location, local_path
-from catalog.errors import CatalogReplaced, InvalidEpoch, InvalidInput, VersionNotFound
+from catalog.delta.location import ENTRIES, Location, local_path
+from catalog.errors import (
+    CatalogReplaced,
+    InvalidEpoch,
+    InvalidInput,
+    UnknownSchema,
+    VersionNotFound,
+)
+from catalog.schema import Schema
+from catalog.schema.model import read_stored
 from catalog.schema.names import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-ENTRIES = "entries"
 # The verb of commits that move the stable epoch.
 ADVANCE = "advance"
 # The verb of the commit that fills a table from a backup: its rows keep the ids that they have.
 RESTORE_BACKUP = "restore-backup"
-# Beyond so many names a statement costs more than reading all rows.
+# With more names than this, listing them costs more than reading all rows.
 MOST_NAMED = 5_000
 
 
 @dataclass(frozen=True)
-class Head:
-    """The newest version, with a stamp that no other commit has.
+class TableHead:
+    """The newest version, with a stamp that is unique to its commit.
 
-    Two tables that follow each other at one path may reach the same version; their stamps differ.
+    A table that replaces another at the same path may reach the same version; the stamps differ.
     """
 
     version: int
@@ -41,7 +48,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Definition:
-    """A schema as it is stored: its payload, and when it was first published."""
+    """A stored schema: its payload, and when it was first published."""
 
     payload: str
     published_micros: int
@@ -49,7 +56,7 @@ class Definition:
 
 @dataclass(frozen=True)
 class Detail:
-    """What Delta says of the table itself."""
+    """Delta's description of a table."""
 
     table_id: str
     uri: str
@@ -59,12 +66,12 @@ class Detail:
 
     @property
     def path(self) -> Path | None:
-        """The resolved path on local disk, or nothing for other storage."""
+        """The resolved path on local disk; None for other storage."""
         return local_path(self.uri)
 
 
 def read_detail(session: SparkSession, relation: str) -> Detail:
-    """Asks Delta about a table; raises what Spark raises if there is none."""
+    """Describes a table; raises what Spark raises if there is none."""
     row = session.sql(f"DESCRIBE DETAIL {relation}").collect()[0]
     return Detail(
         table_id=row["id"] or "",
@@ -95,24 +102,24 @@ class Store:
         self.relation = location.table(table)
 
     def detail(self) -> Detail:
-        """What Delta says of the table now."""
+        """Delta's description of the table, now."""
         return read_detail(self.session, self.relation)
 
     def check_buckets(self, buckets: int) -> int:
-        """The number of segment buckets, if it is still the one that is known.
+        """The number of segment buckets, if the table still has this number.
 
-        Another table may have taken the place of the one that was opened. What looks in buckets
-        that it does not have would find nothing, without a word.
+        Another table may have replaced the one that was opened. A query for buckets that it does
+        not have would silently find nothing.
         """
         if self.detail().properties.get(BUCKETS_PROPERTY) != str(buckets):
             raise replaced(self.location)
         return buckets
 
-    def head(self) -> Head:
+    def head(self) -> TableHead:
         """The newest version, in one small query."""
         row = self.history(1).collect()[0]
         stamp = f"{row['timestamp'].isoformat()} {row['operation']} {row['userMetadata'] or ''}"
-        return Head(version=int(row["version"]), stamp=stamp)
+        return TableHead(version=int(row["version"]), stamp=stamp)
 
     def history(self, limit: int | None = None) -> DataFrame:
         """Delta's history of the table, newest first."""
@@ -120,7 +127,7 @@ class Store:
         return self.session.sql(f"DESCRIBE HISTORY {self.relation}{bound}")
 
     def pinned(self, version: int) -> str:
-        """The table at one version, for a FROM clause; it passes by Spark's cache."""
+        """The table at one version, for a FROM clause; Spark's cache is not used for it."""
         return f"{self.relation} VERSION AS OF {int(version)}"
 
     def rows(self, version: int) -> DataFrame:
@@ -130,7 +137,7 @@ class Store:
     def definitions(
         self, version: int, condition: str, limit: int | None = None
     ) -> dict[str, Definition]:
-        """Schemas that are stored at a version, by fingerprint; of two rows the live one counts."""
+        """Stored schemas at a version, by fingerprint; a live row wins over a retired one."""
         bound = "" if limit is None else f" ORDER BY key LIMIT {int(limit)}"
         rows = self.session.sql(
             "SELECT key, min_by(struct(payload, unix_micros(published_at) AS published), "
@@ -140,7 +147,7 @@ class Store:
         return {row["key"]: Definition(*row["stored"]) for row in rows}
 
     def definitions_of(self, fingerprints: Sequence[str], version: int) -> dict[str, Definition]:
-        """The definitions of these schemas at a version, as far as they are stored."""
+        """The definitions of those of these schemas that are stored at a version."""
         if not fingerprints:
             return {}
         buckets = sorted({bucket_of(each, SCHEMA_BUCKETS) for each in fingerprints})
@@ -156,6 +163,19 @@ class Store:
         """The same, payloads only."""
         found = self.definitions_of(fingerprints, version)
         return {name: definition.payload for name, definition in found.items()}
+
+    def schemas_of(self, fingerprints: Collection[str | None], version: int) -> dict[str, Schema]:
+        """The schemas with these fingerprints at a version; raises if one is not stored."""
+        wanted = sorted({each for each in fingerprints if each is not None})
+        payloads = self.payloads_of(wanted, version)
+        if missing := [each for each in wanted if each not in payloads]:
+            raise UnknownSchema(
+                f"The schema {missing[0]} is referred to and not stored at version {version}. Run "
+                "verify to see what else is wrong.",
+                fingerprint=missing[0],
+                version=version,
+            )
+        return {each: read_stored(each, payloads[each]) for each in wanted}
 
     def changes(self, first: int, last: int) -> DataFrame:
         """The change feed of the versions from `first` to `last`, both included."""
@@ -185,7 +205,7 @@ class Store:
         return self._readable(self._number(as_of))
 
     def epoch_row(self, version: int) -> dict[str, Any] | None:
-        """The row of the stable epoch at a version; none as long as none was set."""
+        """The row of the stable epoch at a version; None before the first one."""
         rows = self.session.sql(
             f"SELECT payload, commit_id, revision FROM {self.pinned(version)} "
             "WHERE kind = 'epoch' AND bucket = 0"
@@ -193,7 +213,7 @@ class Store:
         return rows[0].asDict() if rows else None
 
     def stable_epoch(self, version: int) -> int:
-        """The stable epoch at a version; 0 as long as none was set."""
+        """The stable epoch at a version; 0 before the first one."""
         row = self.epoch_row(version)
         return 0 if row is None else int(json.loads(row["payload"])["stable"])
 
@@ -214,7 +234,7 @@ class Store:
         steps = {int(row["version"]): epoch_of(row["userMetadata"]) for row in history}
         beyond = [version for version, reached in steps.items() if reached and reached > epoch]
         last = min(beyond, default=0) - 1
-        # Steps may be forgotten, or have been made in the table that a backup was taken of.
+        # The history may have lost them, or they are of the table that a backup was made of.
         if last not in steps or self.stable_epoch(self._readable(last)) > epoch:
             raise VersionNotFound(
                 f"The history does not reach back to epoch {epoch}.", epoch=epoch, stable=stable
@@ -263,7 +283,7 @@ class Store:
 
 
 def replaced(location: Location) -> CatalogReplaced:
-    """That the table spreads its segments over other buckets than the one that was opened."""
+    """The error for a table with another number of buckets than the one that was opened."""
     return CatalogReplaced(
         f"The table of {location} is another one than when the catalog was opened, with another "
         "number of buckets; nothing was written. Open the catalog again.",
@@ -272,26 +292,26 @@ def replaced(location: Location) -> CatalogReplaced:
 
 
 def _aware(timestamp: datetime) -> datetime:
-    # collect() gives local time without a zone; astimezone reads it as such.
+    # collect() returns local time without a zone, which astimezone assumes.
     return timestamp.astimezone()
 
 
 def commit_id_of(user_metadata: str | None) -> str | None:
-    """The commit id in a commit's user metadata, if it is one of ours."""
-    document = _parsed(user_metadata)
+    """The commit id in user metadata of ours."""
+    document = commit_metadata(user_metadata)
     commit_id = document.get("commit")
     return commit_id if isinstance(commit_id, str) else None
 
 
 def verb_of(user_metadata: str | None) -> str | None:
-    """What a commit is, if it is one of ours."""
-    verb = _parsed(user_metadata).get("verb")
+    """The verb in user metadata of ours."""
+    verb = commit_metadata(user_metadata).get("verb")
     return verb if isinstance(verb, str) else None
 
 
 def epoch_of(user_metadata: str | None) -> int | None:
-    """The epoch that a commit made the stable one, if it did."""
-    document = _parsed(user_metadata)
+    """The epoch that a commit made stable, if it did."""
+    document = commit_metadata(user_metadata)
     callers = document.get("callers")
     if document.get("verb") != ADVANCE or not callers:
         return None
@@ -307,7 +327,8 @@ def check_epoch(epoch: Any) -> int:
     return epoch
 
 
-def _parsed(user_metadata: str | None) -> dict[str, Any]:
+def commit_metadata(user_metadata: str | None) -> dict[str, Any]:
+    """The user metadata of a commit of ours; empty for any other."""
     try:
         document = json.loads(user_metadata or "")
     except ValueError:

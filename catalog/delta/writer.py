@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from catalog.delta.failures import Failure, classify, condition_of, is_misplaced, marked
-from catalog.delta.lock import TableLock
+from catalog.delta.location import TableLock
 from catalog.delta.session import LAST_VERSION, USER_METADATA, Tuning, tune
 from catalog.delta.statements import Statement
 from catalog.delta.store import Store, replaced
@@ -40,8 +40,8 @@ class RefusedByCheck(Exception):
 class Executed:
     """What became of a statement.
 
-    `version` is none if nothing had to be changed. `counts` are Delta's figures; they are empty
-    when the answer was lost and the history told that the commit had happened.
+    `version` is None if nothing changed. `counts` are Delta's figures; they are empty if the
+    answer was lost and the commit was found in the history.
     """
 
     version: int | None
@@ -71,7 +71,7 @@ class Writer:
         """Runs what `make` gives, again after each conflict, until it is settled.
 
         `make` is called before every try, so that it may plan again; what it raises ends the work.
-        Its argument says that an earlier try may have committed: then nobody may be told that
+        Its argument says that an earlier try may have committed: then no error may claim that
         nothing was written.
         """
         lost = 0

@@ -1,28 +1,7 @@
-"""What can be said of two schemas and done with their data; only DataFrames need a session."""
+"""Merging and comparing schemas, and data of one in another; only DataFrames need a session."""
 
-from catalog.evolution.compatibility import (
-    Change,
-    Compatibility,
-    Judgement,
-    Mode,
-    compatibility,
-    judge,
-)
-from catalog.evolution.merge import Conflict, Merged, Policy, merge, merged, superior
+from catalog.evolution.compatibility import Mode, compatibility, judge
+from catalog.evolution.merge import merge, merged, superior
 from catalog.evolution.upgrade import upgrade
 
-__all__ = [
-    "Change",
-    "Compatibility",
-    "Conflict",
-    "Judgement",
-    "Merged",
-    "Mode",
-    "Policy",
-    "compatibility",
-    "judge",
-    "merge",
-    "merged",
-    "superior",
-    "upgrade",
-]
+__all__ = ["Mode", "compatibility", "judge", "merge", "merged", "superior", "upgrade"]

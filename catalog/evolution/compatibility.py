@@ -1,4 +1,4 @@
-"""Whether readers and writers of two schemas can live together, with a reason for each column."""
+"""Whether readers of one schema can read data of another, with a reason for each column."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+from pyspark.sql.types import DataType, StructField, StructType
 
 from catalog.evolution.widening import widest
 from catalog.schema import Schema
-from catalog.schema.columns import type_text
-from catalog.schema.names import child, quote, shown
+from catalog.schema.names import child, held, quote, shown, type_text
 from catalog.words import chosen
 
 
-class Kind(StrEnum):
+class ChangeKind(StrEnum):
     """What can happen to a column."""
 
     ADDED_NULLABLE = "added nullable"
@@ -30,44 +29,40 @@ class Kind(StrEnum):
     RESPELLED = "respelled"
 
 
-# May a reader of the new schema read old data, and may a reader of the old schema read new data?
-RULES: dict[Kind, tuple[bool, bool]] = {
-    Kind.ADDED_NULLABLE: (True, True),
-    Kind.ADDED_REQUIRED: (False, True),
-    Kind.DROPPED_NULLABLE: (True, True),
-    Kind.DROPPED_REQUIRED: (True, False),
-    Kind.WIDENED: (True, False),
-    Kind.NARROWED: (False, True),
-    Kind.MADE_NULLABLE: (True, False),
-    Kind.MADE_REQUIRED: (False, True),
-    Kind.RETYPED: (False, False),
-    Kind.RESPELLED: (False, False),
-}
-
-_REASONS = {
-    Kind.ADDED_NULLABLE: "old data is read with nulls, old readers leave it out",
-    Kind.ADDED_REQUIRED: "old data has no value for it",
-    Kind.DROPPED_NULLABLE: "new readers leave it out, old readers read nulls",
-    Kind.DROPPED_REQUIRED: "old readers need a value that new data lacks",
-    Kind.WIDENED: "old readers may meet values that do not fit",
-    Kind.NARROWED: "old data may have values that do not fit",
-    Kind.MADE_NULLABLE: "old readers may meet nulls",
-    Kind.MADE_REQUIRED: "old data may have nulls",
-    Kind.RETYPED: "neither type holds the other's values",
-    Kind.RESPELLED: "the names differ only in case, and readers take columns by name",
+# May readers of the new schema read old data (backward), may readers of the old schema read new
+# data (forward), and why.
+RULES: dict[ChangeKind, tuple[bool, bool, str]] = {
+    ChangeKind.ADDED_NULLABLE: (
+        True,
+        True,
+        "old data is read with nulls, old readers leave it out",
+    ),
+    ChangeKind.ADDED_REQUIRED: (False, True, "old data has no value for it"),
+    ChangeKind.DROPPED_NULLABLE: (True, True, "new readers leave it out, old readers read nulls"),
+    ChangeKind.DROPPED_REQUIRED: (True, False, "old readers need a value that new data lacks"),
+    ChangeKind.WIDENED: (True, False, "old readers may meet values that do not fit"),
+    ChangeKind.NARROWED: (False, True, "old data may have values that do not fit"),
+    ChangeKind.MADE_NULLABLE: (True, False, "old readers may meet nulls"),
+    ChangeKind.MADE_REQUIRED: (False, True, "old data may have nulls"),
+    ChangeKind.RETYPED: (False, False, "neither type holds the other's values"),
+    ChangeKind.RESPELLED: (
+        False,
+        False,
+        "the names differ only in case, and readers take columns by name",
+    ),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ColumnChange:
     """What happened to one column.
 
-    `old` and `new` are its types, or its names if it was respelled; none where there is no such
-    column. `in_key` says that it is part of a map's key.
+    `old` and `new` are its types, or its names if it was respelled; None where the schema lacks it.
+    `in_key` says that it is part of a map's key.
     """
 
     path: str
-    kind: Kind
+    kind: ChangeKind
     old: str | None = None
     new: str | None = None
     in_key: bool = False
@@ -84,10 +79,10 @@ class Change:
 
     @property
     def reason(self) -> str:
-        """Why, in words."""
+        """Why it is compatible or not."""
         if self.in_key and (self.old is None or self.new is None):
             return "without it two keys of a map could become one"
-        return _REASONS[self.kind]
+        return RULES[self.kind][2]
 
     def __str__(self) -> str:
         return f"{shown(self.path)} was {self.kind}: {self.reason}"
@@ -95,9 +90,9 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Compatibility:
-    """What changed from one schema to another, and who can still read whose data."""
+    """What changed from one schema to another, and which readers can read which data."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[ColumnChange, ...]
 
     @property
     def backward(self) -> bool:
@@ -118,7 +113,7 @@ class Compatibility:
 
 
 class Mode(StrEnum):
-    """How a new schema must get on with those before it; the transitive modes ask all of them."""
+    """How a new schema must be compatible with the last one, or in transitive modes with all."""
 
     NONE = "none"
     BACKWARD = "backward"
@@ -132,12 +127,12 @@ class Mode(StrEnum):
     def transitive(self) -> bool:
         return self.value.endswith("_transitive")
 
-    def allows(self, change: Change) -> bool:
+    def allows(self, change: ColumnChange) -> bool:
         """Whether a change is acceptable in this mode."""
-        asked = self.value.removesuffix("_transitive")
-        backward = asked in ("backward", "full")
-        forward = asked in ("forward", "full")
-        return (change.backward or not backward) and (change.forward or not forward)
+        base = self.value.removesuffix("_transitive")
+        return (change.backward or base not in ("backward", "full")) and (
+            change.forward or base not in ("forward", "full")
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +140,7 @@ class Break:
     """A change that a mode forbids, and the schema of the history that it breaks with."""
 
     fingerprint: str
-    change: Change
+    change: ColumnChange
 
     def __str__(self) -> str:
         return f"{self.change} (against {self.fingerprint[:8]})"
@@ -153,7 +148,7 @@ class Break:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Whether a schema may follow a history, and what forbids it."""
+    """Whether a schema may follow a history, and the changes that forbid it."""
 
     mode: Mode
     breaks: tuple[Break, ...]
@@ -164,7 +159,7 @@ class Judgement:
 
 
 def compatibility(old: Schema | str, new: Schema | str) -> Compatibility:
-    """What changed from `old` to `new`, column by column, and what that means for readers."""
+    """What changed from `old` to `new`, column by column, and whether readers can cope."""
     first, second = Schema.of(old), Schema.of(new)
     if first == second:
         return Compatibility(())
@@ -176,75 +171,69 @@ def judge(new: Schema | str, history: Sequence[Schema | str], mode: str) -> Judg
     wanted = chosen(Mode, "mode", mode)
     if wanted is Mode.NONE:
         return Judgement(wanted, ())
-    asked = history if wanted.transitive else history[-1:]
-    return Judgement(
-        wanted,
-        tuple(
-            Break(Schema.of(old).fingerprint, change)
-            for old in asked
-            for change in compatibility(old, new).changes
-            if not wanted.allows(change)
-        ),
+    breaks = (
+        Break(Schema.of(old).fingerprint, change)
+        for old in (history if wanted.transitive else history[-1:])
+        for change in compatibility(old, new).changes
+        if not wanted.allows(change)
     )
+    return Judgement(wanted, tuple(breaks))
 
 
-def _structs(old: StructType, new: StructType, path: str) -> Iterator[Change]:
+def _structs(old: StructType, new: StructType, path: str) -> Iterator[ColumnChange]:
     before = {field.name.casefold(): field for field in old.fields}
     for field in new.fields:
         was = before.pop(field.name.casefold(), None)
         here = child(path, field.name)
         if was is None:
-            kind = Kind.ADDED_NULLABLE if field.nullable else Kind.ADDED_REQUIRED
-            yield Change(here, kind, None, type_text(field.dataType))
+            kind = ChangeKind.ADDED_NULLABLE if field.nullable else ChangeKind.ADDED_REQUIRED
+            yield ColumnChange(here, kind, None, type_text(field.dataType))
         else:
             yield from _fields(was, field, here)
     for field in before.values():
-        kind = Kind.DROPPED_NULLABLE if field.nullable else Kind.DROPPED_REQUIRED
-        yield Change(child(path, field.name), kind, type_text(field.dataType), None)
+        kind = ChangeKind.DROPPED_NULLABLE if field.nullable else ChangeKind.DROPPED_REQUIRED
+        yield ColumnChange(child(path, field.name), kind, type_text(field.dataType), None)
 
 
-def _fields(old: StructField, new: StructField, path: str) -> Iterator[Change]:
+def _fields(old: StructField, new: StructField, path: str) -> Iterator[ColumnChange]:
     if old.name != new.name:
-        yield Change(path, Kind.RESPELLED, quote(old.name), quote(new.name))
+        yield ColumnChange(path, ChangeKind.RESPELLED, quote(old.name), quote(new.name))
     yield from _nullability(old.nullable, new.nullable, path, new.dataType)
     yield from _types(old.dataType, new.dataType, path)
 
 
-def _nullability(old: bool, new: bool, path: str, kind: DataType) -> Iterator[Change]:
+def _nullability(old: bool, new: bool, path: str, kind: DataType) -> Iterator[ColumnChange]:
     if old != new:
         text = type_text(kind)
-        yield Change(path, Kind.MADE_NULLABLE if new else Kind.MADE_REQUIRED, text, text)
+        yield ColumnChange(
+            path, ChangeKind.MADE_NULLABLE if new else ChangeKind.MADE_REQUIRED, text, text
+        )
 
 
-def _types(old: DataType, new: DataType, path: str) -> Iterator[Change]:
+def _types(old: DataType, new: DataType, path: str) -> Iterator[ColumnChange]:
     if old is new:
         return
     if isinstance(old, StructType) and isinstance(new, StructType):
         yield from _structs(old, new, path)
-    elif isinstance(old, ArrayType) and isinstance(new, ArrayType):
-        here = f"{path}.element"
-        yield from _nullability(old.containsNull, new.containsNull, here, new.elementType)
-        yield from _types(old.elementType, new.elementType, here)
-    elif isinstance(old, MapType) and isinstance(new, MapType):
-        for change in _types(old.keyType, new.keyType, f"{path}.key"):
-            yield replace(change, in_key=True)
-        here = f"{path}.value"
-        yield from _nullability(old.valueContainsNull, new.valueContainsNull, here, new.valueType)
-        yield from _types(old.valueType, new.valueType, here)
+    elif type(old) is type(new) and held(old):
+        for (name, was, before), (_, now, after) in zip(held(old), held(new), strict=True):
+            here = f"{path}.{name}"
+            yield from _nullability(before, after, here, now)
+            for change in _types(was, now, here):
+                yield replace(change, in_key=True) if name == "key" else change
     else:
-        kind = _retyped(old, new)
-        if kind is not None:
-            yield Change(path, kind, type_text(old), type_text(new))
+        if kind := _retyped(old, new):
+            yield ColumnChange(path, kind, type_text(old), type_text(new))
 
 
-def _retyped(old: DataType, new: DataType) -> Kind | None:
+def _retyped(old: DataType, new: DataType) -> ChangeKind | None:
     before, after = type_text(old), type_text(new)
     if before == after:
         return None
     common = widest(old, new)
     if common is None:
-        return Kind.RETYPED
+        return ChangeKind.RETYPED
     held = type_text(common)
     if held == after:
-        return Kind.WIDENED
-    return Kind.NARROWED if held == before else Kind.RETYPED
+        return ChangeKind.WIDENED
+    return ChangeKind.NARROWED if held == before else ChangeKind.RETYPED

@@ -1,4 +1,4 @@
-"""The difference of two schemas as a value, with faces for people, programs and terminals."""
+"""The difference of two schemas as a value, rendered as text, JSON and in colours."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from catalog.evolution.compatibility import Change, Compatibility, compatibility
-from catalog.schema import Column, Schema
+from catalog.evolution.compatibility import ColumnChange, Compatibility, compatibility
+from catalog.schema import Schema, SchemaColumn
 from catalog.schema.names import folded, shown
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ class Line:
     Attributes:
         sign: `+` added, `-` dropped, `~` changed, a blank if it is the same.
         path: the column by its names from the top.
-        old: its type and nullability before; none if it is new.
-        new: its type and nullability afterwards; none if it is gone.
-        changes: what happened to it and to what it holds directly.
+        old: its type and nullability before; None if it is new.
+        new: its type and nullability afterwards; None if it was dropped.
+        changes: what happened to it and to the elements, keys and values that it holds.
         comment: whether its comment changed.
     """
 
@@ -36,7 +36,7 @@ class Line:
     path: str
     old: str | None
     new: str | None
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ColumnChange, ...] = ()
     comment: bool = False
 
     @property
@@ -62,7 +62,7 @@ class Diff:
 
     Attributes:
         compatibility: the changes, and what they mean for readers.
-        reordered: columns that both have stand in another order; that alone changes no fingerprint.
+        reordered: whether common columns are in another order; that alone changes no fingerprint.
     """
 
     old: Schema
@@ -145,11 +145,11 @@ def diff(old: Schema | str, new: Schema | str) -> Diff:
     return Diff(first, second, found, lines, _reordered(first, second))
 
 
-def _lines(old: Schema, new: Schema, changes: tuple[Change, ...]) -> Iterator[Line]:
-    """New columns in their order; what is gone follows the column that it stood behind."""
+def _lines(old: Schema, new: Schema, changes: tuple[ColumnChange, ...]) -> Iterator[Line]:
+    """New columns in their order; dropped ones follow the column that they came after."""
     before = {folded(column.path): column for column in old.columns}
     after = {folded(column.path) for column in new.columns}
-    by_column: dict[Names, list[Change]] = {}
+    by_column: dict[Names, list[ColumnChange]] = {}
     for change in changes:
         # A change of what an array or a map holds belongs to the line of the column itself.
         path = folded(change.path)
@@ -164,9 +164,9 @@ def _lines(old: Schema, new: Schema, changes: tuple[Change, ...]) -> Iterator[Li
         yield from (_line(each, None, by_column) for each in gone.pop(path, ()))
 
 
-def _gone(old: Schema, after: set[Names]) -> dict[Names, list[Column]]:
-    """Columns that are no longer there, by the last one before them that is."""
-    gone: dict[Names, list[Column]] = {}
+def _gone(old: Schema, after: set[Names]) -> dict[Names, list[SchemaColumn]]:
+    """Dropped columns, by the last column before them that is still there."""
+    gone: dict[Names, list[SchemaColumn]] = {}
     last: Names = ()
     for column in old.columns:
         path = folded(column.path)
@@ -177,7 +177,9 @@ def _gone(old: Schema, after: set[Names]) -> dict[Names, list[Column]]:
     return gone
 
 
-def _line(old: Column | None, new: Column | None, changes: dict[Names, list[Change]]) -> Line:
+def _line(
+    old: SchemaColumn | None, new: SchemaColumn | None, changes: dict[Names, list[ColumnChange]]
+) -> Line:
     column = new or old
     assert column is not None
     mine = tuple(changes.get(folded(column.path), ()))
@@ -189,18 +191,17 @@ def _line(old: Column | None, new: Column | None, changes: dict[Names, list[Chan
     return Line(sign, column.path, _kind(old), _kind(new), mine, recommented)
 
 
-def _kind(column: Column | None) -> str | None:
+def _kind(column: SchemaColumn | None) -> str | None:
     if column is None:
         return None
     return column.type if column.nullable else f"{column.type} not null"
 
 
 def _reordered(old: Schema, new: Schema) -> bool:
-    theirs = {folded(column.path) for column in new.columns}
-    both = [path for column in old.columns if (path := folded(column.path)) in theirs]
-    order = {path: number for number, path in enumerate(both)}
-    again = [path for column in new.columns if (path := folded(column.path)) in order]
-    return both != again
+    before, after = (
+        dict.fromkeys(folded(column.path) for column in each.columns) for each in (old, new)
+    )
+    return [path for path in before if path in after] != [path for path in after if path in before]
 
 
 def _last(path: str) -> str:

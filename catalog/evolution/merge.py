@@ -1,4 +1,4 @@
-"""The least schema that can hold the data of several, and the order that follows from it."""
+"""The least schema that can hold the data of several, and the partial order of schemas."""
 
 from __future__ import annotations
 
@@ -19,15 +19,12 @@ from catalog.errors import InvalidInput, SchemaConflict
 from catalog.evolution.projection import Leeway, refusals
 from catalog.evolution.widening import widest
 from catalog.schema import Schema
-from catalog.schema.columns import type_text
-from catalog.schema.names import child, quote, shown
-from catalog.words import chosen
-
-_NAMED = 5
+from catalog.schema.names import child, quote, shown, type_text
+from catalog.words import chosen, listed
 
 
 class Policy(StrEnum):
-    """What becomes of a column whose types have no common one."""
+    """What becomes of a column whose types have no common type."""
 
     STRICT = "strict"
     WIDEST = "widest"
@@ -40,10 +37,10 @@ class Conflict:
 
     Attributes:
         path: the column, by its names from the top.
-        seen: the types of the earlier and of the later schema; if they differ in the case of the
-            name only, both names.
-        kept: what the merge went on with: of the two the earlier (strict) or the later (latest),
-            or string (widest).
+        seen: the types of the earlier and of the later schema, or both names if only their case
+            differs.
+        kept: the type or name that the merge continued with: the earlier (strict), the later
+            (latest), or string (widest).
     """
 
     path: str
@@ -75,14 +72,13 @@ class Merged:
 def merge(*schemas: Schema | str, policy: str = Policy.STRICT) -> Schema:
     """The least schema that can hold the data of all of these.
 
-    A column that some of them lack may be null; columns stand in the order of their first
-    appearance. With the strict policy the result does not depend on the order of the schemas, but
-    for the order of its columns.
+    A column that some of them lack may be null; columns are in the order of their first
+    appearance. With the strict policy nothing else depends on the order of the schemas.
 
     Args:
         schemas: one or more, as schemas or as anything that `Schema.of` takes.
-        policy: for columns whose types have no common one: "strict" refuses, "widest" takes string,
-            "latest" takes the type of the later schema. `merged` says which columns those were.
+        policy: for columns without a common type: "strict" refuses, "widest" takes string,
+            "latest" takes the type of the later schema. `merged` reports these columns.
 
     Raises:
         SchemaConflict: The policy is strict and a column has no common type.
@@ -95,10 +91,8 @@ def merge(*schemas: Schema | str, policy: str = Policy.STRICT) -> Schema:
 
 
 def merged(schemas: Iterable[Schema | str], policy: str = Policy.STRICT) -> Merged:
-    """Like `merge`, with the conflicts as a result: the strict policy then keeps the earlier type.
-
-    What is in conflict never hides the columns that do merge.
-    """
+    """Like `merge`, with the conflicts as part of the result; the strict policy then keeps the
+    earlier type, and all other columns are merged."""
     wanted = chosen(Policy, "policy", policy)
     given = [Schema.of(each) for each in schemas]
     if not given:
@@ -109,31 +103,29 @@ def merged(schemas: Iterable[Schema | str], policy: str = Policy.STRICT) -> Merg
 
 
 def extended(done: Merged, more: Iterable[Schema], policy: Policy) -> Merged:
-    """A merge that goes on with more schemas; it costs what they cost."""
-    joining = _Joining(policy)
+    """A merge continued with more schemas; the cost is that of the additional ones."""
+    merger = _Merger(policy)
     struct = done.schema.struct()
     for schema in more:
-        struct = joining.structs(struct, schema.struct(), "")
+        struct = merger.structs(struct, schema.struct(), "")
     # The same column may be in conflict with one schema after another.
-    conflicts = dict.fromkeys((*done.conflicts, *joining.conflicts))
+    conflicts = dict.fromkeys((*done.conflicts, *merger.conflicts))
     result = Schema.of(struct)
-    # Equal schemas may differ in comments and order; the first one has set those.
+    # Equal schemas may differ in comments and order; those of the first one are kept.
     return Merged(done.schema if result.json == done.schema.json else result, tuple(conflicts))
 
 
 def superior(a: Schema | str, b: Schema | str) -> bool:
-    """Whether `a` can hold whatever `b` can: merging `b` into it leaves it as it is."""
+    """Whether `a` can hold all data that `b` can: merging `b` into it does not change it."""
     first, second = Schema.of(a), Schema.of(b)
-    # Said without merging: the merge of two schemas may have more columns than one may have.
+    # Without merging: the merge of two schemas may have more columns than a schema is allowed.
     return first == second or not refusals(second.struct(), first.struct(), Leeway())
 
 
 def conflict_error(conflicts: tuple[Conflict, ...]) -> SchemaConflict:
     """The error for columns that do not merge."""
-    named = "; ".join(map(str, conflicts[:_NAMED]))
-    more = f"; and {len(conflicts) - _NAMED} more" if len(conflicts) > _NAMED else ""
     return SchemaConflict(
-        f"The schemas do not merge: {named}{more}. Rename a column, or merge with policy "
+        f"The schemas do not merge: {listed(conflicts)}. Rename a column, or merge with policy "
         '"widest" or "latest".',
         conflicts=[
             {"path": each.path, "seen": list(each.seen), "kept": each.kept} for each in conflicts
@@ -141,7 +133,7 @@ def conflict_error(conflicts: tuple[Conflict, ...]) -> SchemaConflict:
     )
 
 
-class _Joining:
+class _Merger:
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self.conflicts: list[Conflict] = []
@@ -168,8 +160,8 @@ class _Joining:
         return StructField(name, kind, nullable, metadata)
 
     def _types(self, a: DataType, b: DataType, path: str, name: str | None = None) -> DataType:
-        """The join of two types of the column `name` at `path`, or of what is at `path` itself."""
-        if a is b:  # most columns; paths are made only where they are needed
+        """The join of two types, of the column `name` inside `path` or of the value at `path`."""
+        if a is b:  # most columns; a path is built only where it is needed
             return a
         here = path if name is None else child(path, name)
         if isinstance(a, StructType) and isinstance(b, StructType):

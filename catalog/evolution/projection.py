@@ -1,4 +1,4 @@
-"""The way from data of one schema to another schema, as a value: by name, without loss."""
+"""How data of one schema is made into another, as a value: by name, without loss."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructFiel
 from catalog.errors import WouldLose
 from catalog.evolution.widening import widest
 from catalog.schema import Schema
-from catalog.schema.columns import type_text
-from catalog.schema.names import child, quote, shown
+from catalog.schema.names import child, held, quote, shown, type_text
+from catalog.words import listed
 
-_NAMED = 5
-# Their text gives the value back, whatever the settings of the session are.
-_TELLING = (
+# Their text gives the value back under any settings of the session.
+_AS_TEXT = (
     spark.BooleanType,
     spark.ByteType,
     spark.ShortType,
@@ -60,7 +59,7 @@ class Fill:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class ProjectedField:
     """A column of a struct: its new name, and how it is made of which column of the old struct."""
 
     name: str
@@ -72,7 +71,7 @@ class Field:
 class Fields:
     """A struct, column by column."""
 
-    fields: tuple[Field, ...]
+    fields: tuple[ProjectedField, ...]
     nullable: bool
 
 
@@ -92,13 +91,14 @@ class Entries:
 
 
 How = Keep | Cast | Fill | Fields | Elements | Entries
+Held = tuple[tuple[str, DataType, bool], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A column that the way would lead to a loss for, and what would be lost.
+    """A column that cannot be made without loss, and why.
 
-    `lossy` says that its values may not fit; the others cannot be given at all.
+    `lossy` says that its values may not fit; the others cannot be made at all.
     """
 
     path: str
@@ -107,22 +107,6 @@ class Refusal:
 
     def __str__(self) -> str:
         return f"{shown(self.path)} {self.why}"
-
-
-@dataclass(frozen=True, slots=True)
-class Projection:
-    """How each column of the target is made.
-
-    Attributes:
-        fields: the columns of the target, in its order.
-        nulled: columns that come as null because their values may not fit.
-        dropped: columns of the data that the target does not have.
-    """
-
-    target: Schema
-    fields: tuple[Field, ...]
-    nulled: tuple[Refusal, ...] = ()
-    dropped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,80 +124,75 @@ class Leeway:
     on_loss: OnLoss = OnLoss.REFUSE
 
 
-def fields_of(source: StructType, target: StructType, leeway: Leeway) -> tuple[Field, ...]:
-    """How the columns of the target are made, for who knows already that nothing stands in the way:
-    a scan over files of several schemas may hold nulls that no value of any of them is."""
-    return _Way(leeway).structs(source, target, "")
-
-
-def refusals(source: StructType, target: StructType, leeway: Leeway) -> tuple[Refusal, ...]:
-    """What stands in the way from one schema to another; nothing if there is a projection."""
-    way = _Way(leeway)
-    way.structs(source, target, "")
-    return tuple(way.refused)
-
-
-def projection(source: Schema, target: Schema, leeway: Leeway | None = None) -> Projection:
-    """The way from data of `source` to `target`.
+def projection(
+    source: Schema, target: Schema, leeway: Leeway | None = None
+) -> tuple[ProjectedField, ...]:
+    """How the columns of `target` are made of data of `source`, in their order.
 
     Raises:
         WouldLose: Something in the data would be lost.
     """
-    way = _Way(leeway or Leeway())
-    fields = way.structs(source.struct(), target.struct(), "")
-    if way.refused:
-        raise _error(way.refused)
-    return Projection(target, fields, tuple(way.nulled), tuple(way.dropped))
+    plan = _Planner(leeway or Leeway())
+    fields = plan.structs(source.struct(), target.struct(), "")
+    if plan.refused:
+        raise WouldLose(
+            f"The data cannot be given in this schema without loss: {listed(plan.refused)}. Ask "
+            "for a schema that holds the data, for instance the merge of both.",
+            columns=[{"path": each.path, "why": each.why} for each in plan.refused],
+        )
+    return fields
 
 
-def _error(refused: list[Refusal]) -> WouldLose:
-    named = "; ".join(map(str, refused[:_NAMED]))
-    more = f"; and {len(refused) - _NAMED} more" if len(refused) > _NAMED else ""
-    return WouldLose(
-        f"The data cannot be given in this schema without loss: {named}{more}. Ask for a schema "
-        "that holds the data, for instance the merge of both.",
-        columns=[{"path": each.path, "why": each.why} for each in refused],
-    )
+def fields_of(source: StructType, target: StructType, leeway: Leeway) -> tuple[ProjectedField, ...]:
+    """The same without the check, for callers that have checked more exactly: a scan over files of
+    several schemas may have nulls that no single one of them has."""
+    return _Planner(leeway).structs(source, target, "")
 
 
-class _Way:
+def refusals(source: StructType, target: StructType, leeway: Leeway) -> tuple[Refusal, ...]:
+    """The columns that forbid a projection; none if there is one."""
+    plan = _Planner(leeway)
+    plan.structs(source, target, "")
+    return tuple(plan.refused)
+
+
+class _Planner:
     def __init__(self, leeway: Leeway) -> None:
         self._leeway = leeway
         self.refused: list[Refusal] = []
-        self.nulled: list[Refusal] = []
-        self.dropped: list[str] = []
 
-    def structs(self, source: StructType, target: StructType, path: str) -> tuple[Field, ...]:
+    def structs(
+        self, source: StructType, target: StructType, path: str
+    ) -> tuple[ProjectedField, ...]:
         there = {field.name.casefold(): field for field in source.fields}
         fields = tuple(
             self._field(there.pop(field.name.casefold(), None), field, path) for field in target
         )
-        for field in there.values():
-            here = child(path, field.name)
-            self.dropped.append(here)
-            if not self._leeway.drop:
-                self.refused.append(Refusal(here, "would be left out"))
+        if not self._leeway.drop:
+            for field in there.values():
+                self._refuse(child(path, field.name), "would be left out")
         return fields
 
-    def _field(self, source: StructField | None, target: StructField, path: str) -> Field:
+    def _refuse(self, path: str, why: str) -> None:
+        self.refused.append(Refusal(path, why))
+
+    def _field(self, source: StructField | None, target: StructField, path: str) -> ProjectedField:
         here = child(path, target.name)
         if source is None:
             if not target.nullable:
-                self.refused.append(Refusal(here, "is required and the data has no such column"))
-            return Field(target.name, None, Fill(target.dataType))
+                self._refuse(here, "is required and the data has no such column")
+            return ProjectedField(target.name, None, Fill(target.dataType))
         if source.name != target.name and not self._leeway.text:
-            spelled = f"is {quote(source.name)} in the data, which differs only in case"
-            self.refused.append(Refusal(here, spelled))
-        how = self._slot(source.dataType, target.dataType, source.nullable, target.nullable, here)
-        return Field(target.name, source.name, how)
+            self._refuse(here, f"is {quote(source.name)} in the data, which differs only in case")
+        how = self._value(source.dataType, target.dataType, source.nullable, target.nullable, here)
+        return ProjectedField(target.name, source.name, how)
 
-    def _slot(self, source: DataType, target: DataType, may: bool, allowed: bool, path: str) -> How:
+    def _value(
+        self, source: DataType, target: DataType, may: bool, allowed: bool, path: str
+    ) -> How:
         """How a value is made that may be null in the data, and is allowed to be in the target."""
         if may and not allowed:
-            self.refused.append(Refusal(path, "is required and may be null in the data"))
-        return self._type(source, target, may, allowed, path)
-
-    def _type(self, source: DataType, target: DataType, may: bool, allowed: bool, path: str) -> How:
+            self._refuse(path, "is required and may be null in the data")
         if isinstance(source, StructType) and isinstance(target, StructType):
             fields = self.structs(source, target, path)
             kept = len(fields) == len(source.fields) and all(
@@ -221,33 +200,23 @@ class _Way:
                 for field, was in zip(fields, source.fields, strict=True)
             )
             return Keep() if kept else Fields(fields, may)
-        if isinstance(source, ArrayType) and isinstance(target, ArrayType):
-            element = self._slot(
-                source.elementType,
-                target.elementType,
-                source.containsNull,
-                target.containsNull,
-                f"{path}.element",
-            )
-            return Keep() if element == Keep() else Elements(element)
         if isinstance(source, MapType) and isinstance(target, MapType):
-            key = self._key(source.keyType, target.keyType, f"{path}.key")
-            value = self._slot(
-                source.valueType,
-                target.valueType,
-                source.valueContainsNull,
-                target.valueContainsNull,
-                f"{path}.value",
-            )
+            # With less in the key, two keys could become one.
+            strict = _Planner(Leeway(text=self._leeway.text))
+            (key,) = strict._inside(held(source)[:1], held(target)[:1], path)
+            self.refused += strict.refused
+            (value,) = self._inside(held(source)[1:], held(target)[1:], path)
             return Keep() if key == value == Keep() else Entries(key, value)
+        if isinstance(source, ArrayType) and isinstance(target, ArrayType):
+            (element,) = self._inside(held(source), held(target), path)
+            return Keep() if element == Keep() else Elements(element)
         return self._atom(source, target, allowed, path)
 
-    def _key(self, source: DataType, target: DataType, path: str) -> How:
-        """How a map's key is made: with less in it, two keys could become one."""
-        way = _Way(Leeway(text=self._leeway.text))
-        how = way._type(source, target, False, False, path)
-        self.refused += way.refused
-        return how
+    def _inside(self, source: Held, target: Held, path: str) -> list[How]:
+        return [
+            self._value(was, becomes, may, allowed, f"{path}.{name}")
+            for (name, was, may), (_, becomes, allowed) in zip(source, target, strict=True)
+        ]
 
     def _atom(self, source: DataType, target: DataType, allowed: bool, path: str) -> How:
         before, after = type_text(source), type_text(target)
@@ -255,23 +224,20 @@ class _Way:
             return Keep() if before == after else Fill(target)
         if self._fits(source, target):
             return Keep() if stored(source) == stored(target) else Cast(target)
-        why = f"is {shown(before)}, whose values may not fit {shown(after)}"
-        loss = Refusal(path, why, lossy=True)
-        if self._leeway.on_loss is OnLoss.NULL and allowed:
-            self.nulled.append(loss)
-        else:
-            self.refused.append(loss)
+        if self._leeway.on_loss is not OnLoss.NULL or not allowed:
+            why = f"is {shown(before)}, whose values may not fit {shown(after)}"
+            self.refused.append(Refusal(path, why, lossy=True))
         return Fill(target)
 
     def _fits(self, source: DataType, target: DataType) -> bool:
         common = widest(source, target)
         if common is not None and type_text(common) == type_text(target):
             return True
-        return self._leeway.text and type_text(target) == "string" and isinstance(source, _TELLING)
+        return self._leeway.text and type_text(target) == "string" and isinstance(source, _AS_TEXT)
 
 
 def shape(kind: DataType) -> str:
-    """What a type holds, whatever the order of columns, nullability and lengths of text."""
+    """The type without the order of columns, nullability and the lengths of text."""
     return type_text(kind, atom=stored, order=sorted)
 
 

@@ -1,4 +1,4 @@
-"""Which atomic types can hold each other's values: the order that merging and reading go by.
+"""Which atomic types can hold each other's values: the order for merging and reading.
 
 Types widen in chains that never meet, so that the least common type of any number of them does not
 depend on their order:
@@ -34,7 +34,7 @@ _RANKS = {
 
 
 def widest(a: DataType, b: DataType) -> DataType | None:
-    """The least atomic type that holds the values of both; none if there is no such type.
+    """The least atomic type that holds the values of both, or None.
 
     Structs, arrays and maps are compared by what they hold, not here.
     """

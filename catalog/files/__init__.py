@@ -1,1 +1,1 @@
-"""Data files: where they lie, and what they say of themselves."""
+"""Data files: their paths and storage, their footers, and how they are published."""

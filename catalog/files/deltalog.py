@@ -1,24 +1,25 @@
-"""What the log of a Delta table says of the table and of its partitions; no data is read.
+"""The schema, rows and bytes of a Delta table and of its partitions, from its log alone.
 
-The log is replayed by Spark from the newest checkpoint on, as Delta's protocol lays it down. Where
-a writer left out the statistics of its files, their rows are counted.
+Spark replays the log from the newest checkpoint on, as Delta's protocol specifies. Where a writer
+left out the statistics of its files, their rows are counted. It is not the `deltalake` package that
+reads the log: that would need credentials of its own, where the session has them already, and knows
+no file systems but its own (`hdfs:`, `dbfs:` and volumes among those that Spark has).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from catalog.delta.failures import condition_of, first_line
 from catalog.errors import BrokenFile, InvalidSchema
-from catalog.files.footers import Footer
-from catalog.files.formats import escaped
+from catalog.files.paths import escaped
 from catalog.schema import Schema
 
 if TYPE_CHECKING:
@@ -32,9 +33,9 @@ _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 # What Spark escapes in the names of partition folders.
 _ESCAPED = re.compile(r"[\x01-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
 
-# Each folder that is asked for a log is a request to the storage.
+# Each folder in which a log is looked for is a request to the storage.
 _MOST_FOLDERS = 500
-# Whatever the session says: a commit that is left out makes another table.
+# Whatever the session's settings: a commit that is left out makes another table.
 _STRICT = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
 
 _VECTOR = "STRUCT<storageType STRING, pathOrInlineDv STRING, offset INT, cardinality BIGINT>"
@@ -47,7 +48,7 @@ _ACTIONS = (
 
 @dataclass(frozen=True)
 class Part:
-    """A partition, or all of a table that has none; `folder` is where its files lie below it."""
+    """A partition, or all of a table that has none; `folder` is its path below the table."""
 
     folder: str
     num_rows: int
@@ -73,8 +74,8 @@ class TableLog:
     def _by_folder(self) -> dict[str, Part]:
         return {part.folder: part for part in self.parts}
 
-    def footer(self, folder: str = "") -> Footer:
-        """What the table, or a partition of it, would say if it were a file."""
+    def stated(self, folder: str = "") -> tuple[Schema, int, int]:
+        """Schema, rows and bytes of the table, or of the partitions in a folder of it."""
         one, below = self._by_folder.get(folder), f"{folder}/"
         parts = (
             [one] if one else [p for p in self.parts if not folder or p.folder.startswith(below)]
@@ -84,19 +85,65 @@ class TableLog:
                 f"the Delta table {self.root} has no files in {folder} at version {self.version}",
                 path=self.root,
             )
-        rows, size = sum(p.num_rows for p in parts), sum(p.size_bytes for p in parts)
-        return Footer(self.schema, rows, size)
+        return self.schema, sum(p.num_rows for p in parts), sum(p.size_bytes for p in parts)
+
+
+class TableLogs:
+    """The logs of Delta tables, each read once; for one piece of work, as tables move on."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._tables: dict[str, bool] = {}
+        self._read: dict[tuple[str, int | None], TableLog | BrokenFile] = {}
+
+    def stated(self, path: str, version: int | None) -> tuple[Schema, int, int]:
+        """Schema, rows and bytes of the table or the partition at a path, at a version or now."""
+        root = self.table_of(path)
+        if root is None:
+            raise BrokenFile(f"there is no Delta table at {path}", path=path)
+        if (root, version) not in self._read:
+            try:
+                self._read[root, version] = read_log(self._spark, root, version)
+            except BrokenFile as error:
+                self._read[root, version] = error
+        log = self._read[root, version]
+        if isinstance(log, BrokenFile):
+            raise log
+        return log.stated(path.rstrip("/")[len(root) + 1 :])
+
+    def table_of(self, path: str) -> str | None:
+        """The root of the Delta table that is at a path, or that has a partition there."""
+        roots = list(_roots(path))
+        for root in roots:
+            if self._tables.get(root):
+                return root
+        for root in roots:
+            if root not in self._tables:
+                self._tables[root] = is_table(self._spark, root)
+            if self._tables[root]:
+                return root
+        return None
+
+
+def _roots(path: str) -> Iterator[str]:
+    """A path, and the folders above it as long as it may be a partition of a table there."""
+    root = path.rstrip("/")
+    while root:
+        yield root
+        root, _, last = root.rpartition("/")
+        if "=" not in last:
+            return
 
 
 def is_table(spark: SparkSession, root: str) -> bool:
-    """Whether a folder holds a Delta table."""
-    return any(map(_tells, _names(spark, root)))
+    """Whether a folder is a Delta table."""
+    return any(map(_is_of_log, _names(spark, root)))
 
 
 def tables_below(spark: SparkSession, root: str, files: Iterable[str]) -> list[str]:
-    """The Delta tables below a folder that files are in, which are given by their paths below it.
+    """The Delta tables in the folders of files, which are given by their paths below `root`.
 
-    All folders are asked by one listing, partitions excepted; if there are more than 500, the
+    One listing looks for the logs in all folders but partitions; if there are more than 500, in the
     first 500 from the top.
     """
     folders: set[str] = set()
@@ -105,20 +152,20 @@ def tables_below(spark: SparkSession, root: str, files: Iterable[str]) -> list[s
         while above and above not in folders:
             folders.add(above)
             above = above.rpartition("/")[0]
-    asked = sorted(
+    searched = sorted(
         (each for each in folders if "=" not in each.rpartition("/")[2]),
         key=lambda folder: (folder.count("/"), folder),
     )[:_MOST_FOLDERS]
-    if not asked:
+    if not searched:
         return []
     # One path with a choice in it: among several paths, each would have to exist.
-    choice = ",".join(escaped(each).replace(",", "\\,") for each in asked)
+    choice = ",".join(escaped(each).replace(",", "\\,") for each in searched)
     found = _paths(spark, root, f"{escaped(root.rstrip('/'))}/{{{choice}}}/{_LOG}")
-    return sorted({t for t, _, name in (path.rsplit("/", 2) for path in found) if _tells(name)})
+    return sorted({t for t, _, name in (path.rsplit("/", 2) for path in found) if _is_of_log(name)})
 
 
-def _tells(name: str) -> bool:
-    """Whether a file of this name makes a folder the log of a table."""
+def _is_of_log(name: str) -> bool:
+    """Whether a file of this name makes its folder the log of a table."""
     return bool(_COMMIT.fullmatch(name) or _CHECKPOINT.fullmatch(name))
 
 
@@ -131,7 +178,7 @@ def read_log(spark: SparkSession, root: str, version: int | None = None) -> Tabl
     except InvalidSchema as error:
         raise BrokenFile(f"the Delta table {root}: {error.message}", path=root) from error
     except Exception as error:
-        # What a task fails with comes through Py4J as it is, unless the session is remote.
+        # The failure of a task comes through Py4J as it is, unless the session is remote.
         if not isinstance(error, PySparkException) and type(error).__name__ != "Py4JJavaError":
             raise
         raise BrokenFile(
@@ -157,10 +204,9 @@ def _paths(spark: SparkSession, root: str, logs: str) -> list[str]:
 
 
 def _chosen(
-    root: str, names: Iterable[str], version: int | None
+    root: str, names: Sequence[str], version: int | None
 ) -> tuple[int, list[str], list[str]]:
-    """The version that is meant, and the files that lead to it: a checkpoint, and commits."""
-    names = list(names)
+    """The version to read, and the files to replay for it: a checkpoint, and commits."""
     commits = {int(found[1]): name for name in names if (found := _COMMIT.fullmatch(name))}
     pieces: dict[int, list[re.Match[str]]] = {}
     for name in names:
@@ -197,12 +243,12 @@ def _replayed(
     spark: SparkSession, root: str, version: int, checkpoint: list[str], commits: list[str]
 ) -> TableLog:
     actions = _actions(spark, root, checkpoint, commits)
-    (said,) = (
+    (newest,) = (
         actions.where("metaData IS NOT NULL")
         .agg(F.expr("max_by(metaData, version) AS metadata"))
         .collect()
     )
-    metadata = said["metadata"]
+    metadata = newest["metadata"]
     if metadata is None or metadata["schemaString"] is None:
         raise BrokenFile(
             f"the log of the Delta table {root} does not say its schema up to version {version}; "
@@ -211,13 +257,21 @@ def _replayed(
         )
     schema = Schema.of(metadata["schemaString"])
     columns = list(metadata["partitionColumns"] or ())
-    # A table whose columns were renamed keeps partition values under the names of the first day.
+    # With column mapping, partition values are kept under the physical names of columns.
     physical = {
-        field.metadata.get("delta.columnMapping.physicalName", field.name): field.name
+        field.name: field.metadata.get("delta.columnMapping.physicalName", field.name)
         for field in schema.struct().fields
     }
-    found = _live(actions).collect()
-    parts = [_part(spark, root, version, columns, physical, row.asDict()) for row in found]
+    parts = []
+    for row in _live(actions).collect():
+        values = {entry["key"]: entry["value"] for entry in row["partition"]}
+        named = [(n, values.get(physical.get(n, n), values.get(n))) for n in columns]
+        folder = "/".join(f"{_escaped(name)}={_escaped(value)}" for name, value in named)
+        rows = row["num_rows"]
+        if rows is None:  # the writer left out statistics
+            table = spark.read.format("delta").option("versionAsOf", version)
+            rows = table.load(f"{root}/{folder}".rstrip("/")).count()
+        parts.append(Part(folder, rows, row["size_bytes"]))
     ordered = tuple(sorted(parts, key=lambda part: part.folder))
     return TableLog(root, version, schema, bool(columns), ordered)
 
@@ -238,7 +292,7 @@ def _actions(
 
 
 def _live(actions: DataFrame) -> DataFrame:
-    """The files that are part of the table, summed up by partition."""
+    """The sums over the live files of each partition."""
     file = "coalesce(add.path, remove.path)"
     vector = "coalesce(add.deletionVector, remove.deletionVector)"
     # A file that gets another deletion vector is removed with the old and added with the new one.
@@ -268,29 +322,6 @@ def _live(actions: DataFrame) -> DataFrame:
             F.expr("sum(size_bytes) AS size_bytes"),
         )
     )
-
-
-def _part(
-    spark: SparkSession,
-    root: str,
-    version: int,
-    columns: list[str],
-    physical: Mapping[str, str],
-    row: dict[str, Any],
-) -> Part:
-    values = {
-        physical.get(entry["key"], entry["key"]): entry["value"] for entry in row["partition"]
-    }
-    folder = "/".join(f"{_escaped(name)}={_escaped(values.get(name))}" for name in columns)
-    part = Part(folder, row["num_rows"] or 0, row["size_bytes"])
-    if row["num_rows"] is not None:
-        return part
-    return replace(part, num_rows=_count(spark, f"{root}/{folder}".rstrip("/"), version))
-
-
-def _count(spark: SparkSession, path: str, version: int) -> int:
-    """The rows of files whose writer left out statistics."""
-    return spark.read.format("delta").option("versionAsOf", version).load(path).count()
 
 
 def _escaped(text: str | None) -> str:

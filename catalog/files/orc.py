@@ -1,4 +1,4 @@
-"""The schema of an ORC file as Spark reads it; ORC does not say whether a column may be null.
+"""The schema of an ORC file as Spark reads it; ORC does not record whether a column may be null.
 
 The types are read from the file's tail. pyarrow would convert them too, but it ends the whole
 process when a damaged file has a decimal of more than 38 digits.
@@ -45,7 +45,7 @@ _ATOMS = {
 
 @dataclass
 class _Type:
-    """One type of the file; those inside it are known by their places in the list of all."""
+    """One type of the file; `subtypes` are places in the list of all types."""
 
     kind: int = 0
     subtypes: list[int] = field(default_factory=list)
@@ -82,7 +82,7 @@ def _spark_type(types: Sequence[_Type], number: int, path: str, depth: int) -> D
     check_depth(depth, path)
     if any(inner <= number for inner in here.subtypes) or len(here.names) > len(here.subtypes):
         raise InvalidSchema(
-            f"column {shown(path)} is inside itself or without a type; write the file anew",
+            f"column {shown(path)} is inside itself or without a type; write the file again",
             column=path,
         )
 
@@ -122,7 +122,7 @@ def _atom(here: _Type, path: str) -> DataType:
 
 def _read_type(message: bytes) -> _Type:
     made = _Type()
-    # What is not of the kind that it should be is not known, and left out, as elsewhere.
+    # A value of another kind than it should have is ignored, as unknown fields are.
     for each in _fields(message):
         match each:
             case 1, int(kind):
@@ -153,18 +153,18 @@ def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
     """The fields of a message by their numbers: whole numbers, or bytes of any meaning."""
     at = 0
     while at < len(message):
-        tag, at = _number(message, at)
+        tag, at = varint(message, at)
         wire = tag & 7
         if wire == 0:
-            value, at = _number(message, at)
+            value, at = varint(message, at)
             yield tag >> 3, value
             continue
-        size, at = _number(message, at) if wire == 2 else (8 if wire == 1 else 4, at)
+        size, at = varint(message, at) if wire == 2 else (8 if wire == 1 else 4, at)
         yield tag >> 3, message[at : at + size]
         at += size
 
 
-def _number(message: bytes, at: int) -> tuple[int, int]:
+def varint(message: bytes | bytearray, at: int) -> tuple[int, int]:
     """A number of seven bits a byte, and where the next field begins."""
     value = shift = 0
     while message[at] & 0x80:
@@ -176,6 +176,6 @@ def _number(message: bytes, at: int) -> tuple[int, int]:
 def _numbers(packed: bytes) -> list[int]:
     found, at = [], 0
     while at < len(packed):
-        value, at = _number(packed, at)
+        value, at = varint(packed, at)
         found.append(value)
     return found

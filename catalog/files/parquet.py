@@ -1,35 +1,34 @@
-"""The schema of a Parquet file as Spark reads it, with what the file says about nulls.
+"""The schema and the row count of a Parquet file as Spark reads it, with the file's nullability.
 
-Spark takes the schema that a Spark wrote into the file, and without one goes by the columns. The
-Arrow schema that pyarrow gives of these is right about how they nest, but not about their types: it
-follows notes of Arrow writers (a duration, a dictionary) that Spark does not know.
+Spark takes the schema that a Spark wrote into the file, and derives it from the columns otherwise.
+The rules on nesting are those of Spark's `ParquetToSparkSchemaConverter`: the Arrow schema that
+pyarrow derives follows notes of Arrow writers (a duration, a dictionary) that Spark ignores.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pyarrow.types as is_
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, VariantType
 
 from catalog.errors import InvalidSchema
+from catalog.files.orc import varint
 from catalog.schema import Schema, atoms
 from catalog.schema.names import child, shown
-from catalog.schema.rules import check_depth
-from catalog.schema.sparkjson import parse_json, read_json
+from catalog.schema.spark_json import parse_json, read_json
 
 _NOTE = b"org.apache.spark.sql.parquet.row.metadata"
-# pyarrow tells the annotation of a group only in print.
-_VARIANT = re.compile(r"^ *\w+ group field_id=-?\d+ (.+) \(Variant\(\d+\)\) \{$", re.MULTILINE)
-
-# The physical and the logical type of a column, the latter as JSON.
-_Stored = tuple[str, str]
+# pyarrow gives the annotation of a group only in print.
+_LINE = re.compile(r" *(\w+) \S+ field_id=-?\d+ (.*)( \{|;)")
+_ANNOTATED = re.compile(r"(?P<name>.*) \((?P<annotation>List|Map|Variant)(?:\(\d+\))?\)")
 
 _PHYSICAL = {
     "BOOLEAN": "boolean",
@@ -65,10 +64,29 @@ _WAYS_OUT = {
 def read_parquet(file: pa.NativeFile) -> tuple[Schema, int]:
     """The schema and the number of rows of an open file; InvalidSchema names a column that Spark
     cannot read."""
-    metadata = pq.read_metadata(file)
+    metadata = _metadata(file)
     note = (metadata.metadata or {}).get(_NOTE)
     schema = None if note is None else _noted(note)
-    return schema or _of_columns(metadata.schema), metadata.num_rows
+    return schema or _converted(_Printed(metadata.schema)), _rows(metadata)
+
+
+def parquet_rows(file: pa.NativeFile) -> int:
+    """The number of rows of an open file."""
+    return _rows(_metadata(file))
+
+
+def _metadata(file: pa.NativeFile) -> pq.FileMetaData:
+    try:
+        return pq.read_metadata(file)
+    except pa.ArrowInvalid as error:
+        if "Map keys" not in str(error):
+            raise
+        return pq.read_metadata(_with_required_keys(file))
+
+
+def _rows(metadata: pq.FileMetaData) -> int:
+    # Spark counts the rows of row groups; some writers leave the total of the file at 0.
+    return sum(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
 
 
 @lru_cache(maxsize=1024)
@@ -82,18 +100,18 @@ def _noted(note: bytes) -> Schema | None:
     return Schema.of(struct)
 
 
-def _of_columns(schema: pq.ParquetSchema) -> Schema:
-    # Files come in thousands and their schemas in dozens. In print a schema says everything that
-    # counts, and nothing of what others note beside it, which may be different in each file.
-    _, _, text = str(schema).partition("\n")  # the first line names the object
-    return _converted(_Printed(text, schema))
+# --- from columns to a schema ---------------------------------------------------------------------
 
 
 class _Printed:
-    """A schema that is known by how it is printed."""
+    """A schema that is compared by its printed text.
 
-    def __init__(self, text: str, schema: pq.ParquetSchema) -> None:
-        self.text = text
+    Files come in thousands and their schemas in dozens. The text holds everything that counts, and
+    nothing of the notes of other writers, which may differ in each file.
+    """
+
+    def __init__(self, schema: pq.ParquetSchema) -> None:
+        _, _, self.text = str(schema).partition("\n")  # the first line names the object
         self.schema = schema
 
     def __hash__(self) -> int:
@@ -103,85 +121,104 @@ class _Printed:
         return isinstance(other, _Printed) and self.text == other.text
 
 
+@dataclass(frozen=True)
+class _Node:
+    """A group of columns, or one column with its physical and its logical type (as JSON)."""
+
+    name: str
+    repetition: str
+    annotation: str | None = None
+    children: list[_Node] = field(default_factory=list)
+    stored: tuple[str, str] | None = None
+
+
 @lru_cache(maxsize=1024)
 def _converted(printed: _Printed) -> Schema:
-    schema = printed.schema
-    stored = [schema.column(number) for number in range(len(schema))]
-    columns = iter([(each.physical_type, each.logical_type.to_json()) for each in stored])
-    variants = _VARIANT.findall(printed.text) if "(Variant(" in printed.text else []
-    walk = _Walk(columns, frozenset(variants))
-    fields = [walk.field(field, "", 0) for field in schema.to_arrow_schema()]
-    if next(columns, None) is not None:
-        # Types would have gone to the wrong columns.
-        raise InvalidSchema("its columns do not nest as pyarrow says; write the file anew")
-    return Schema.of(StructType(fields))
+    columns = [printed.schema.column(number) for number in range(len(printed.schema))]
+    for column in columns:
+        if "\n" in column.path:  # in print it would look like another column
+            raise InvalidSchema(
+                f"column {shown(column.path)} has a control character in its name; remove it",
+                column=column.path,
+            )
+    return Schema.of(_struct(_nodes(iter(printed.text.split("\n")[1:]), deque(columns), ""), ""))
 
 
-class _Walk:
-    """Goes through the nested fields of a file, and takes a column for each that holds values."""
-
-    def __init__(self, stored: Iterator[_Stored], variants: frozenset[str]) -> None:
-        self._stored = stored
-        self._variants = variants
-
-    def field(self, field: pa.Field[pa.DataType], path: str, depth: int) -> StructField:
-        here = child(path, field.name)
-        return StructField(field.name, self._type(field, here, depth), field.nullable)
-
-    def _type(self, field: pa.Field[pa.DataType], path: str, depth: int) -> DataType:
-        kind = _plain(field.type)
-        if not is_.is_nested(kind):
-            return _atom(next(self._stored), path)
-        check_depth(depth + 1, path)
-        if isinstance(kind, pa.StructType):
-            if field.name in self._variants and {"metadata", "value"} <= {f.name for f in kind}:
-                self._pass(kind)
-                return VariantType()
-            return StructType([self.field(each, path, depth + 1) for each in kind])
-        if isinstance(kind, pa.MapType):
-            key = self._type(kind.key_field, f"{path}.key", depth + 1)
-            value = self._type(kind.item_field, f"{path}.value", depth + 1)
-            return MapType(key, value, kind.item_field.nullable)
-        element: pa.Field[pa.DataType] = cast(Any, kind).value_field
-        return ArrayType(self._type(element, f"{path}.element", depth + 1), element.nullable)
-
-    def _pass(self, kind: pa.DataType) -> None:
-        """Leaves out the columns that a variant is stored in."""
-        if not is_.is_nested(kind):
-            next(self._stored)
-            return
-        for number in range(kind.num_fields):
-            self._pass(_plain(cast(Any, kind).field(number).type))
+def _nodes(lines: Iterator[str], leaves: deque[Any], above: str) -> list[_Node]:
+    """The columns of a group, from its printed lines up to the closing brace."""
+    nodes = []
+    while found := _LINE.fullmatch(next(lines)):
+        repetition, name, end = found.groups()
+        if end == ";":
+            leaf = leaves.popleft()
+            stored = (leaf.physical_type, leaf.logical_type.to_json())
+            nodes.append(_Node(leaf.name, repetition, stored=stored))
+            continue
+        annotation = None
+        # A name may end like an annotation; the path of the first column inside decides.
+        inside = leaves[0].path if leaves else ""
+        if (said := _ANNOTATED.fullmatch(name)) and not inside.startswith(f"{above}{name}."):
+            name, annotation = said["name"], said["annotation"]
+        children = _nodes(lines, leaves, f"{above}{name}.")
+        nodes.append(_Node(name, repetition, annotation, children))
+    return nodes
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
-    """The type without what Arrow makes of it: extensions and dictionaries."""
-    if isinstance(kind, pa.BaseExtensionType):
-        return _plain(kind.storage_type)
-    return _plain(kind.value_type) if isinstance(kind, pa.DictionaryType) else kind
+def _struct(nodes: Sequence[_Node], path: str) -> StructType:
+    fields = []
+    for node in nodes:
+        kind = _type(node, child(path, node.name))
+        # What repeats outside of lists and maps is a required array of required elements.
+        if node.repetition == "repeated":
+            kind = ArrayType(kind, containsNull=False)
+        fields.append(StructField(node.name, kind, node.repetition == "optional"))
+    return StructType(fields)
 
 
-def _atom(stored: _Stored, path: str) -> DataType:
-    physical, logical = stored[0], json.loads(stored[1])
+def _type(node: _Node, path: str) -> DataType:
+    if node.stored is not None:
+        return _atom(*node.stored, path)
+    match node.annotation, node.children:
+        case "List", [_Node(repetition="repeated") as repeated]:
+            element = repeated if _is_element(repeated, node.name) else repeated.children[0]
+            kind = _type(element, f"{path}.element")
+            return ArrayType(kind, element.repetition == "optional")
+        case "Map", [_Node(repetition="repeated", children=[key, value])]:
+            kinds = _type(key, f"{path}.key"), _type(value, f"{path}.value")
+            return MapType(*kinds, value.repetition == "optional")
+        case "Map", _:
+            raise InvalidSchema(
+                f"column {shown(path)} is a map without values, which Spark does not read; write "
+                "it as an array",
+                column=path,
+            )
+        case "Variant", _ if {"metadata", "value"} <= {each.name for each in node.children}:
+            return VariantType()
+    return _struct(node.children, path)
+
+
+def _is_element(repeated: _Node, parent: str) -> bool:
+    """Whether a repeated field of a list is its element, as older writers have it."""
+    return len(repeated.children) != 1 or repeated.name in ("array", f"{parent}_tuple")
+
+
+def _atom(physical: str, logical_json: str, path: str) -> DataType:
+    logical = json.loads(logical_json)
     name = _name(physical, logical)
-    kind = None if name is None else _named(name)
-    if kind is None:
-        said = ", ".join(str(value) for value in logical.values() if not isinstance(value, bool))
-        raise InvalidSchema(
-            f"column {shown(path)} has the Parquet type {physical} ({shown(said)}), which Spark "
-            f"does not read; {_WAYS_OUT.get(logical['Type'], 'write it as another type')}",
-            column=path,
-            value=said,
-        )
-    return kind
-
-
-def _named(name: str) -> DataType | None:
     try:
-        # Spark's JSON, as it has other names than SQL for coordinate systems.
-        return read_json({"type": "struct", "fields": [{"name": "a", "type": name}]})["a"].dataType
+        if name is not None:
+            # Spark's JSON, as it has other names than SQL for coordinate systems.
+            document = {"type": "struct", "fields": [{"name": "a", "type": name}]}
+            return read_json(document)["a"].dataType
     except InvalidSchema:
-        return None
+        pass
+    said = ", ".join(str(value) for value in logical.values() if not isinstance(value, bool))
+    raise InvalidSchema(
+        f"column {shown(path)} has the Parquet type {physical} ({shown(said)}), which Spark "
+        f"does not read; {_WAYS_OUT.get(logical['Type'], 'write it as another type')}",
+        column=path,
+        value=said,
+    )
 
 
 def _name(physical: str, logical: Mapping[str, Any]) -> str | None:
@@ -205,3 +242,70 @@ def _name(physical: str, logical: Mapping[str, Any]) -> str | None:
         case {"Type": "Geography"}:
             return f"geography({logical.get('crs', 'OGC:CRS84')}, SPHERICAL)"
     return _LOGICAL.get(logical["Type"])
+
+
+# --- optional keys of maps, which pyarrow refuses and Spark reads ---------------------------------
+
+# Of Thrift's compact protocol.
+_BINARY, _LIST, _STRUCT = 8, 9, 12
+_FIXED_SIZES = {1: 0, 2: 0, 3: 1, 7: 8}  # booleans, a byte, a double
+
+
+def _with_required_keys(file: pa.NativeFile) -> pa.BufferReader:
+    """The footer of a file as a file of its own, in which the keys of maps are required."""
+    end = file.size() - 8  # after the footer come its size and the magic number
+    file.seek(end)
+    size = int.from_bytes(file.read(4), "little")
+    file.seek(end - size)
+    footer = bytearray(file.read(size))
+    at = _fields(footer, 0)[0][2]
+    count, _, at = _list(footer, at)
+    elements = []
+    for _ in range(count):
+        fields, at = _fields(footer, at)
+        elements.append(fields)
+    # In the order of the tree: a map is followed by its entries, and these by their key.
+    for outer, _, key in zip(elements, elements[1:], elements[2:], strict=False):
+        old = 6 in outer and footer[outer[6]] in (2, 4)  # MAP, MAP_KEY_VALUE
+        new = 10 in outer and footer[outer[10]] >> 4 == 2
+        if (old or new) and 3 in key:
+            footer[key[3]] = 0  # required; one byte, as optional is
+    return pa.BufferReader(b"PAR1" + footer + size.to_bytes(4, "little") + b"PAR1")
+
+
+def _fields(data: bytearray, at: int) -> tuple[dict[int, int], int]:
+    """Where the values of a struct begin, by the numbers of its fields; and where it ends."""
+    places: dict[int, int] = {}
+    number = 0
+    while head := data[at]:
+        at += 1
+        if step := head >> 4:
+            number += step
+        else:
+            number, at = varint(data, at)
+            number >>= 1
+        places[number] = at
+        at = _after(data, at, head & 15)
+    return places, at + 1
+
+
+def _after(data: bytearray, at: int, kind: int) -> int:
+    """Where the value after one of this kind begins."""
+    if kind == _STRUCT:
+        return _fields(data, at)[1]
+    if kind == _LIST:
+        count, inner, at = _list(data, at)
+        for _ in range(count):
+            at = _after(data, at, inner)
+        return at
+    if kind in _FIXED_SIZES:
+        return at + _FIXED_SIZES[kind]
+    size, at = varint(data, at)
+    return at + size if kind == _BINARY else at
+
+
+def _list(data: bytearray, at: int) -> tuple[int, int, int]:
+    """How many elements a list has, of which kind, and where they begin."""
+    head, at = data[at], at + 1
+    count, at = (head >> 4, at) if head >> 4 < 15 else varint(data, at)
+    return count, head & 15, at

@@ -1,14 +1,14 @@
-"""Cleaning up schemas that nothing uses: restore, purge, retire, restore.
+"""Clean-up of schemas that nothing uses: restore, purge, retire, restore.
 
-Why it is right is argued in ARCHITECTURE.md. In short: references are looked for at a pinned
-version, so a publish never makes the cleaner retry. A publish that commits before a retirement is
-seen by the restore that follows it; one that commits after it carries the schema itself.
+ARCHITECTURE.md has the argument why it is correct. In short: references are looked up at a pinned
+version, so a publish never makes a clean-up retry. The restore after a retirement sees a publish
+that committed before the retirement; a publish that commits after it brings the schema itself.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -25,7 +25,7 @@ from catalog.delta.statements import (
     partitions_clause,
     retire_keys,
 )
-from catalog.delta.writer import Executed, RefusedByCheck
+from catalog.delta.writer import RefusedByCheck
 from catalog.errors import InvalidInput
 from catalog.model import Kind, micros
 from catalog.progress import Step
@@ -34,17 +34,23 @@ from catalog.schema.names import literal
 log = logging.getLogger(__name__)
 
 
-# A commit that touches one bucket reads and rewrites little of the table, so that publishes which
-# wait for it wait shortly; a few changes go into one commit wherever they are.
+# A commit that touches one bucket reads and rewrites little of the table, so that publishes wait
+# for it only shortly; a few changes go into one commit, whatever their buckets.
 BATCH = 1_000
 FEW = 100
+# How each verb's changes are counted by Delta, and named in the change feed.
+_CHANGED = {
+    "restore": ("num_inserted_rows", "insert"),
+    "purge": ("num_deleted_rows", "delete"),
+    "retire": ("num_updated_rows", "update_postimage"),
+}
 
 # --- plans: no session --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """A schema row that something may have to be done with, as one version shows it."""
+class CleanupCandidate:
+    """A live or retired schema row at one version, and whether it is in use."""
 
     fingerprint: str
     bucket: int
@@ -57,8 +63,8 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Change:
-    """What is done with one schema, and why."""
+class CleanupChange:
+    """One schema that is restored, purged or retired, and why."""
 
     fingerprint: str
     bucket: int
@@ -66,17 +72,25 @@ class Change:
     why: str
 
 
+CleanupBatch = Sequence[CleanupChange]
+Changes = tuple[CleanupChange, ...]
+# The statement of a batch, for a commit id.
+Make = Callable[[CleanupBatch, str], Statement]
+
+
 @dataclass(frozen=True)
 class CleanupPlan:
-    """What a version calls for."""
+    """What to do, as of one version."""
 
-    restore: tuple[Change, ...] = ()
-    purge: tuple[Change, ...] = ()
-    retire: tuple[Change, ...] = ()
+    restore: Changes = ()
+    purge: Changes = ()
+    retire: Changes = ()
 
 
-def plan_cleanup(candidates: Iterable[Candidate], cutoff_micros: int, limit: int) -> CleanupPlan:
-    """Decides for each candidate; at most `limit` are purged and at most `limit` retired."""
+def plan_cleanup(
+    candidates: Iterable[CleanupCandidate], cutoff_micros: int, limit: int
+) -> CleanupPlan:
+    """Decides about each candidate; at most `limit` are purged and at most `limit` retired."""
     rows = sorted(candidates, key=lambda c: (c.fingerprint, c.retired))
     has_retired = {c.fingerprint for c in rows if c.retired}
     restore, purge, retire = [], [], []
@@ -96,11 +110,11 @@ def plan_cleanup(candidates: Iterable[Candidate], cutoff_micros: int, limit: int
     return CleanupPlan(tuple(restore), tuple(purge[:limit]), tuple(retire[:limit]))
 
 
-def batches(changes: Sequence[Change]) -> list[Sequence[Change]]:
-    """What goes into one commit each: a few changes, or up to `BATCH` of one bucket."""
+def batches(changes: CleanupBatch) -> list[CleanupBatch]:
+    """The changes of each commit: a few of any buckets, or up to `BATCH` of one bucket."""
     if len(changes) <= FEW:
         return [changes] if changes else []
-    by_bucket: dict[int, list[Change]] = {}
+    by_bucket: dict[int, list[CleanupChange]] = {}
     for change in changes:
         by_bucket.setdefault(change.bucket, []).append(change)
     return [
@@ -110,8 +124,8 @@ def batches(changes: Sequence[Change]) -> list[Sequence[Change]]:
     ]
 
 
-def _change(row: Candidate, why: str) -> Change:
-    return Change(row.fingerprint, row.bucket, row.commit_id, why)
+def _change(row: CleanupCandidate, why: str) -> CleanupChange:
+    return CleanupChange(row.fingerprint, row.bucket, row.commit_id, why)
 
 
 @dataclass(frozen=True)
@@ -119,30 +133,46 @@ class CleanupReport:
     """What a clean-up did, or would do."""
 
     version: int
-    restored: tuple[Change, ...]
-    purged: tuple[Change, ...]
-    retired: tuple[Change, ...]
+    restored: Changes
+    purged: Changes
+    retired: Changes
     dry_run: bool = False
     retries: int = 0
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            **self._counts(),
+            "dry_run": self.dry_run,
+            "retries": self.retries,
+        }
+
+    def figures(self) -> dict[str, float]:
+        return {**self._counts(), "conflicts_retried": self.retries}
+
+    def _counts(self) -> dict[str, int]:
+        return {
+            "restored": len(self.restored),
+            "purged": len(self.purged),
+            "retired": len(self.retired),
+        }
 
 
 # --- the work ------------------------------------------------------------------------------------
 
 
 class Cleaner:
-    """One clean-up. Every step can be run again, by anyone, at once, also by two cleaners."""
+    """One clean-up. Every step can be repeated, also by two cleaners concurrently."""
 
     def __init__(self, context: Context, call: Call) -> None:
         self._context = context
         self._call = call
         self._store = context.store
         self._environment = context.environment
-        self._caller = call.caller
-        self._progress = call.progress
         self._retries = 0
 
     def clean(self, grace: timedelta, limit: int, dry_run: bool) -> CleanupReport:
-        """Restore, purge, retire, restore; or only what would be done."""
+        """Restores, purges, retires and restores; a dry run only reports."""
         if grace < timedelta(0):
             raise InvalidInput(f"grace must not be negative, not {grace!r}.", grace=grace)
         if limit < 1:
@@ -153,7 +183,7 @@ class Cleaner:
             return CleanupReport(version, plan.restore, plan.purge, plan.retire, dry_run=True)
         restored = self._restore(version, plan.restore)
         self._environment.at("cleanup.restored")
-        purged = self._purge(plan.purge)
+        purged = self._commit_all("purge", self._purging, plan.purge)
         self._environment.at("cleanup.purged")
         if restored or purged:
             _, plan = self._plan(cutoff, limit)
@@ -161,7 +191,7 @@ class Cleaner:
         retired = self._retire(plan.retire, cutoff, limit)
         self._environment.at("cleanup.retired")
         if retired:
-            # I3: a publish that committed just before found the schema there and wrote only its
+            # I3: a publish that committed just before found the live schema and wrote only its
             # segment; this brings the schema back.
             version, plan = self._plan(cutoff, limit)
             restored += self._restore(version, plan.restore)
@@ -171,35 +201,17 @@ class Cleaner:
 
     def _plan(self, cutoff: int, limit: int) -> tuple[int, CleanupPlan]:
         version = self._store.head().version
-        rows = self._store.session.sql(
-            candidates_sql(self._store.pinned(version), cutoff, limit)
-        ).toArrow()
-        return version, plan_cleanup((Candidate(**row) for row in rows.to_pylist()), cutoff, limit)
+        sql = candidates_sql(self._store.pinned(version), cutoff, limit)
+        rows = self._store.session.sql(sql).toArrow().to_pylist()
+        return version, plan_cleanup((CleanupCandidate(**row) for row in rows), cutoff, limit)
 
-    def _told(self, what: str, todo: Sequence[Sequence[Change]]) -> Iterator[Sequence[Change]]:
-        """Goes through the batches and says how far it has come."""
-        done, total = 0, sum(map(len, todo))
-        for batch in todo:
-            self._progress(Step(what, done, total))
-            yield batch
-            done += len(batch)
+    def _restore(self, version: int, changes: Changes) -> Changes:
+        try:
+            return self._commit_all("restore", partial(self._restoring, version), changes)
+        except RefusedByCheck as refusal:
+            raise collision(refusal.key) from refusal
 
-    def _commit(self, make: Callable[[str], Statement], verb: str) -> Executed:
-        executed = self._context.commit(self._call, make, verb)
-        self._retries += executed.retries
-        return executed
-
-    def _restore(self, version: int, changes: Sequence[Change]) -> tuple[Change, ...]:
-        done: list[Change] = []
-        for batch in self._told("restore", batches(changes)):
-            try:
-                executed = self._commit(partial(self._restoring, version, batch), "restore")
-            except RefusedByCheck as refusal:
-                raise collision(refusal.key) from refusal
-            done += self._done(executed, batch, "num_inserted_rows", "insert")
-        return tuple(done)
-
-    def _restoring(self, version: int, batch: Sequence[Change], commit_id: str) -> Statement:
+    def _restoring(self, version: int, batch: CleanupBatch, commit_id: str) -> Statement:
         store = self._store
         buckets = sorted({change.bucket for change in batch})
         now = f"timestamp_micros({micros(self._environment.clock())})"
@@ -208,7 +220,7 @@ class Cleaner:
             f"SELECT 'schema' AS kind, bucket, key, {literal(commit_id)} AS commit_id, "
             "revision + 1 AS revision, fingerprint, digest, datasource, num_rows, size_bytes, "
             "location, starts_at, ends_at, state, payload, published_at, "
-            f"{now} AS changed_at, {literal(self._caller.actor)} AS changed_by "
+            f"{now} AS changed_at, {literal(self._call.caller.actor)} AS changed_by "
             f"FROM {store.pinned(version)} AS t WHERE {retired}"
         ).join(
             self._keys(Kind.RETIRED, batch).select("bucket", "key"), ["bucket", "key"], "left_semi"
@@ -221,16 +233,9 @@ class Cleaner:
         )
         return Statement("restore", sql, rows)
 
-    def _purge(self, changes: Sequence[Change]) -> tuple[Change, ...]:
-        done: list[Change] = []
-        for batch in self._told("purge", batches(changes)):
-            executed = self._commit(partial(self._purging, batch), "purge")
-            done += self._done(executed, batch, "num_deleted_rows", "delete")
-        return tuple(done)
-
-    def _purging(self, batch: Sequence[Change], commit_id: str) -> Statement:
-        # I3: only the row that was seen. One that was retired again meanwhile may be the last copy
-        # of a schema that a segment refers to.
+    def _purging(self, batch: CleanupBatch, commit_id: str) -> Statement:
+        # I3: only the row that was read (compare-and-swap on its commit id). One that was retired
+        # again meanwhile may be the last copy of a schema that a segment refers to.
         sql = delete_keys(
             self._store.relation,
             [(Kind.RETIRED.value, change.bucket) for change in batch],
@@ -239,44 +244,54 @@ class Cleaner:
         )
         return Statement("purge", sql, self._keys(Kind.RETIRED, batch))
 
-    def _retire(self, changes: Sequence[Change], cutoff: int, limit: int) -> tuple[Change, ...]:
-        """Retires in batches, and plans again if another cleaner has been at the same schemas."""
-        done: list[Change] = []
+    def _retire(self, changes: Changes, cutoff: int, limit: int) -> Changes:
+        """Retires in batches, and plans again if another clean-up retired one of the schemas."""
+        done: list[CleanupChange] = []
         todo = batches(changes)
         while todo:
             batch = todo[0]
-            self._progress(Step("retire", len(done), len(done) + sum(map(len, todo))))
+            self._call.progress(Step("retire", len(done), len(done) + sum(map(len, todo))))
             try:
-                executed = self._commit(partial(self._retiring, batch), "retire")
+                done += self._commit("retire", self._retiring, batch)
             except RefusedByCheck as refusal:
-                log.info("%s was retired by somebody else; planning again.", refusal.key)
+                log.info("Another clean-up retired %s; planning again.", refusal.key)
                 self._call.deadline.check("other cleaners")
                 finished = {change.fingerprint for change in done}
                 _, plan = self._plan(cutoff, limit)
                 todo = batches([c for c in plan.retire if c.fingerprint not in finished])
                 continue
-            done += self._done(executed, batch, "num_updated_rows", "update_postimage")
             todo = todo[1:]
             self._environment.at("cleanup.batch")
         return tuple(done)
 
-    def _retiring(self, batch: Sequence[Change], commit_id: str) -> Statement:
+    def _retiring(self, batch: CleanupBatch, commit_id: str) -> Statement:
         sql = retire_keys(
             self._store.relation,
             [change.bucket for change in batch],
             _bounds(batch),
             commit_id,
             micros(self._environment.clock()),
-            self._caller.actor,
+            self._call.caller.actor,
         )
         return Statement("retire", sql, self._keys(Kind.SCHEMA, batch))
 
-    def _done(
-        self, executed: Executed, batch: Sequence[Change], count: str, change_type: str
-    ) -> Sequence[Change]:
-        """What of a batch was really changed: others may have been quicker with the rest."""
+    def _commit_all(self, verb: str, make: Make, changes: Changes) -> Changes:
+        """Commits changes batch by batch; returns those that these commits made."""
+        changed: list[CleanupChange] = []
+        done = 0
+        for batch in batches(changes):
+            self._call.progress(Step(verb, done, len(changes)))
+            changed += self._commit(verb, make, batch)
+            done += len(batch)
+        return tuple(changed)
+
+    def _commit(self, verb: str, make: Make, batch: CleanupBatch) -> CleanupBatch:
+        """The part of a batch that this commit changed: others may have changed the rest before."""
+        executed = self._context.commit(self._call, partial(make, batch), verb)
+        self._retries += executed.retries
         if executed.version is None:
             return ()
+        count, change_type = _CHANGED[verb]
         if executed.counts.get(count) == len(batch):
             return batch
         feed = self._store.changes(executed.version, executed.version)
@@ -284,25 +299,18 @@ class Cleaner:
         keys = {row["key"] for row in rows}
         return [change for change in batch if change.fingerprint in keys]
 
-    def _keys(self, kind: Kind, batch: Sequence[Change]) -> Any:
+    def _keys(self, kind: Kind, batch: CleanupBatch) -> Any:
         keys = {change.fingerprint: (change.bucket, change.commit_id) for change in batch}
         return self._store.session.createDataFrame(key_table(kind, keys))
 
 
-def _bounds(batch: Sequence[Change]) -> tuple[str, str]:
+def _bounds(batch: CleanupBatch) -> tuple[str, str]:
     keys = [change.fingerprint for change in batch]
     return min(keys), max(keys)
 
 
-# Every kind that is not a schema itself may refer to one.
-REFERENCES_SQL = (
-    "SELECT DISTINCT fingerprint FROM {rows} "
-    "WHERE kind NOT IN ('schema', 'retired') AND fingerprint IS NOT NULL"
-)
-
-
 def candidates_sql(rows: str, cutoff_micros: int, limit: int) -> str:
-    """The query for `Candidate` rows at one version: all retired schemas, and old orphans.
+    """The query for `CleanupCandidate` rows at one version: all retired schemas, and old orphans.
 
     Retired rows are few (purging keeps them so) and all needed; orphans are capped.
     """
@@ -311,9 +319,10 @@ def candidates_sql(rows: str, cutoff_micros: int, limit: int) -> str:
         "unix_micros(s.published_at) AS published_micros, "
         "unix_micros(s.changed_at) AS changed_micros"
     )
-    references = REFERENCES_SQL.format(rows=rows)
     return (
-        f"WITH used AS ({references}), "
+        # Every kind that is not a schema itself may refer to one.
+        f"WITH used AS (SELECT DISTINCT fingerprint FROM {rows} "
+        "WHERE kind NOT IN ('schema', 'retired') AND fingerprint IS NOT NULL), "
         f"retired AS (SELECT * FROM {rows} WHERE kind = 'retired'), "
         f"live AS (SELECT * FROM {rows} WHERE kind = 'schema') "
         f"(SELECT {columns}, u.fingerprint IS NOT NULL AS referenced, l.key IS NOT NULL AS live "

@@ -1,1 +1,1 @@
-"""Schemas with a name and numbered versions: who may follow whom, and what was dropped."""
+"""Named schemas: names with numbered versions, and the rules by which one follows another."""

@@ -11,11 +11,9 @@ from catalog.delta.store import AsOf
 from catalog.errors import InvalidInput
 from catalog.evolution.compatibility import Mode, compatibility
 from catalog.model import check_actor, check_positive
-from catalog.names.keys import check_name
-from catalog.names.model import ModeSet, NamedSchema, Registered, StillWorks
-from catalog.names.plan import Wanted
-from catalog.names.reading import stored_name, version_schemas
-from catalog.names.registrar import Registrar
+from catalog.names.model import ModeSet, NamedSchema, Registered, StillWorks, check_name
+from catalog.names.plan import Registration
+from catalog.names.store import Registrar, stored_name
 from catalog.schema import Schema
 from catalog.words import chosen
 
@@ -67,7 +65,7 @@ class NamesApi:
             SchemaConflict: It does not merge with what was registered since its base.
             UnknownName: There is no version `base`.
         """
-        wanted = Wanted(
+        wanted = Registration(
             check_name(name),
             Schema.of(schema),
             None if mode is None else chosen(Mode, "mode", mode),
@@ -102,7 +100,7 @@ class NamesApi:
         at = self._context.version(as_of)
         found = stored_name(self._context.store, check_name(name), at)
         versions = [each.version for _, each in sorted(found.versions.items())]
-        schemas = version_schemas(self._context.store, versions, at)
+        schemas = self._context.store.schemas_of({each.fingerprint for each in versions}, at)
         return tuple(found.named(each.number, schemas[each.fingerprint]) for each in versions)
 
     def set_mode(self, name: str, mode: str, **options: Unpack[CallOptions]) -> ModeSet:

@@ -1,25 +1,79 @@
-"""Named schemas as values: what a row holds, and what callers are told."""
+"""Named schemas as values: names and their keys, what rows hold, and the results of calls."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
-from catalog.errors import CorruptSchema
-from catalog.evolution.compatibility import Change, Compatibility, Mode
+from catalog.delta.layout import NAME_BUCKETS, bucket_of
+from catalog.errors import CorruptSchema, InvalidName
+from catalog.evolution.compatibility import ColumnChange, Compatibility, Mode
+from catalog.model import LONGEST_DATASOURCE, text_problem
 from catalog.schema import Schema
 from catalog.schema.names import shown
-from catalog.schema.sparkjson import compact
+from catalog.schema.spark_json import compact
+
+CURRENT = "current"
+# No definition of a schema ends like this: neither DDL nor JSON.
+_REFERENCE = re.compile(r"([^/]+)@([0-9]{1,9}|current)", re.DOTALL)
+
+
+def check_name(name: Any) -> str:
+    """The name, checked; the limits are those of a datasource's name."""
+    if not isinstance(name, str) or not name or "/" in name:
+        raise InvalidName(
+            f"{name!r:.80} is not a name for a schema: it must be a text that is not empty and has "
+            "no slash, such as orders.",
+            name=name,
+        )
+    if len(name) > LONGEST_DATASOURCE:
+        raise InvalidName(
+            f"The name {name[:80]!r}… has {len(name)} characters; at most {LONGEST_DATASOURCE} are "
+            "kept.",
+            name=name,
+        )
+    if problem := text_problem(name):
+        raise InvalidName(f"The name {name!r} {problem}.", name=name)
+    return name
+
+
+def name_bucket(name: str) -> int:
+    """The bucket of a name and of its versions."""
+    return bucket_of(name, NAME_BUCKETS)
+
+
+def version_key(name: str, number: int) -> str:
+    """The key of one version of a name."""
+    return f"{name}/{number}"
+
+
+def parts_of(key: str) -> tuple[str, int]:
+    """The name and the number in the key of a version."""
+    name, _, number = key.rpartition("/")
+    return name, int(number)
+
+
+def reference(text: str) -> tuple[str, int | None] | None:
+    """The name and the number in `orders@3`; no number in `orders@current`; none in other texts."""
+    found = _REFERENCE.fullmatch(text)
+    if found is None:
+        return None
+    name, number = found.groups()
+    return name, None if number == CURRENT else int(number)
+
+
+# --- rows -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """What stands between a schema and a version before it, for one column.
+    """Why a schema may not follow an earlier version, for one column.
 
-    `kind` is a kind of change as in `compatibility`; `against` the number of that version.
+    `kind` is a kind of change as in `compatibility`, `against` the number of that version.
     """
 
     path: str
@@ -30,7 +84,7 @@ class Reason:
     against: int
 
     @classmethod
-    def of(cls, change: Change, against: int) -> Reason:
+    def of(cls, change: ColumnChange, against: int) -> Reason:
         """A change as a reason."""
         return cls(change.path, str(change.kind), change.old, change.new, change.reason, against)
 
@@ -40,18 +94,15 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A column that is gone: the type that it had last, and the first version without it."""
+    """A dropped column: its last type, and the first version without it."""
 
     type: str
     since: int
 
 
-# --- rows -----------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
-class Head:
-    """What a name says of all its versions."""
+class NameHead:
+    """The row of a name: its mode, its current version and the columns that were dropped."""
 
     mode: Mode
     current: int
@@ -70,12 +121,14 @@ class Head:
         )
 
     @classmethod
-    def from_payload(cls, name: str, payload: str | None) -> Head:
-        """What a payload holds."""
+    def from_payload(cls, name: str, payload: str | None) -> NameHead:
+        """The head in a payload."""
         try:
-            said = json.loads(payload or "")
-            dropped = {path: Dropped(**each) for path, each in said["dropped"].items()}
-            return cls(Mode(said["mode"]), said["current"], said["last_breaking"], dropped)
+            document = json.loads(payload or "")
+            dropped = {path: Dropped(**each) for path, each in document["dropped"].items()}
+            return cls(
+                Mode(document["mode"]), document["current"], document["last_breaking"], dropped
+            )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _unreadable(f"schema {name}", error, name=name) from error
 
@@ -87,12 +140,12 @@ class Version:
     Attributes:
         number: from 1, without gaps.
         fingerprint: its schema.
-        compatible: readers of it can read the data of every version since the last breaking one.
+        compatible: readers with it can read the data of every version since the last breaking one.
         reasons: why it is not compatible, and what `force` overrode.
         forced: it was refused without `force`.
-        base: the version that its writer started from; none if that was not said.
-        merged: it is the merge of what its writer gave with what others had registered meanwhile.
-        note: what its writer said of it.
+        base: the version that its writer started from; none if not given.
+        merged: it is the merge of the writer's schema with versions registered since its base.
+        note: the writer's note.
     """
 
     number: int
@@ -106,22 +159,22 @@ class Version:
 
     @property
     def breaking(self) -> bool:
-        """Whether data of versions before it cannot be read in it."""
+        """Whether data of earlier versions cannot be read with it."""
         return not self.compatible
 
     def payload(self) -> str:
-        """The JSON document that the catalog stores; number and fingerprint stand in the row."""
+        """The JSON document that the catalog stores; number and fingerprint have columns."""
         document = asdict(self)
         del document["number"], document["fingerprint"]
         return compact(document)
 
     @classmethod
     def from_payload(cls, key: str, number: int, fingerprint: str, payload: str | None) -> Version:
-        """What a payload and the other columns of its row hold."""
+        """The version in a payload and the other columns of its row."""
         try:
-            said = json.loads(payload or "")
-            said["reasons"] = tuple(Reason(**each) for each in said["reasons"])
-            return cls(number, fingerprint, **said)
+            document = json.loads(payload or "")
+            document["reasons"] = tuple(Reason(**each) for each in document["reasons"])
+            return cls(number, fingerprint, **document)
         except (ValueError, KeyError, TypeError) as error:
             raise _unreadable(f"version {key}", error, key=key) from error
 
@@ -134,16 +187,16 @@ def _unreadable(what: str, error: Exception, **values: Any) -> CorruptSchema:
     )
 
 
-# --- what callers are told ------------------------------------------------------------------------
+# --- results --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Registered:
-    """What a registration did, or would do.
+    """The result of a registration.
 
     Attributes:
         version: the number that the schema has under the name.
-        fingerprint: the schema of that version; of a merge not the one that was given.
+        fingerprint: the schema of that version; after a merge not the given one.
         compatible, reasons, forced, merged: as in `Version`.
         breaking: it is now the last breaking version.
         repeated: the schema was current already; nothing was written.
@@ -165,10 +218,32 @@ class Registered:
     retries: int = 0
     dry_run: bool = False
 
+    def facts(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "version": self.version,
+            "fingerprint": self.fingerprint,
+            "compatible": self.compatible,
+            "breaking": self.breaking,
+            "forced": self.forced,
+            "merged": self.merged,
+            "repeated": self.repeated,
+            "version_of_table": self.version_of_table,
+            "commit_id": self.commit_id or None,
+            "dry_run": self.dry_run,
+            "retries": self.retries,
+        }
+
+    def figures(self) -> dict[str, float]:
+        return {
+            "registered": int(not (self.repeated or self.dry_run)),
+            "conflicts_retried": self.retries,
+        }
+
 
 @dataclass(frozen=True)
 class ModeSet:
-    """What a change of the mode did; `commit_id` is empty if the name had the mode already."""
+    """The result of setting a mode; `commit_id` is empty if the name had it already."""
 
     name: str
     mode: Mode
@@ -177,15 +252,28 @@ class ModeSet:
     commit_id: str = ""
     retries: int = 0
 
+    def facts(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "before": str(self.before),
+            "mode": str(self.mode),
+            "version_of_table": self.version_of_table,
+            "commit_id": self.commit_id or None,
+            "retries": self.retries,
+        }
+
+    def figures(self) -> dict[str, float]:
+        return {"conflicts_retried": self.retries}
+
 
 @dataclass(frozen=True)
 class NamedSchema:
-    """One version of a named schema, and what the name says of all of them.
+    """One version of a named schema, with the row of its name.
 
     Attributes:
         current: the number of the newest version.
-        last_breaking: the newest version in which data of those before it cannot be read.
-        dropped: columns that were there once, by path.
+        last_breaking: the newest version with which data of earlier ones cannot be read.
+        dropped: dropped columns, by path.
     """
 
     name: str
@@ -213,11 +301,11 @@ class NamedSchema:
 
 @dataclass(frozen=True)
 class StillWorks:
-    """Whether what was made with one version still works with the current one; true if it does.
+    """Whether data of one version can be read with the current one; true if it can.
 
     Attributes:
-        breaking: the versions since then that broke with those before them, with their reasons.
-        compatibility: what changed from that version to the current one. Its `forward` says
+        breaking: the breaking versions since then, with their reasons.
+        compatibility: the changes from that version to the current one. Its `forward` says
             whether a reader that stays with the version can read data of the current one.
     """
 
@@ -230,7 +318,7 @@ class StillWorks:
 
     @property
     def works(self) -> bool:
-        """Whether data of the version can be read in the current schema."""
+        """Whether data of the version can be read with the current schema."""
         return self.version >= self.last_breaking
 
     def __bool__(self) -> bool:

@@ -1,1 +1,1 @@
-"""Objects: named things with a body, links to one another, and revisions that agree. Pure."""
+"""Objects: named things of the platform with a JSON body, links and revisions, and their types."""

@@ -9,14 +9,14 @@ from catalog.commit.committer import Committer
 from catalog.context import CallOptions, Context
 from catalog.delta.store import AsOf
 from catalog.errors import InvalidObject, UnknownObject
+from catalog.objects import plan
 from catalog.objects.changes import changes_of
-from catalog.objects.declared import Types
+from catalog.objects.declarations import Types
 from catalog.objects.keeper import Keeper, PutResult
-from catalog.objects.keys import check_key, check_type
-from catalog.objects.model import Object, StoredObject
-from catalog.objects.reading import of_key, of_type, stored_objects
+from catalog.objects.model import Object, StoredObject, check_key, check_type
+from catalog.objects.plan import Planner
+from catalog.objects.store import of_key, of_type, stored_objects
 from catalog.objects.types import TYPE, ObjectType
-from catalog.objects.works import Work, declaring, ensuring, putting, removing, renaming
 
 
 class ObjectsApi:
@@ -37,7 +37,7 @@ class ObjectsApi:
             RuleViolation: A rule of a declared type would break.
             ClaimConflict: An undecided operation claims one of the objects.
         """
-        return self._change(putting(changes_of(put=objects)), "put", **options)
+        return self._change(plan.put(changes_of(put=objects)), "put", **options)
 
     def ensure(
         self, objects: Object | Iterable[Object], **options: Unpack[CallOptions]
@@ -47,7 +47,7 @@ class ObjectsApi:
         Fields of the body, links, schema and datasource that are not given stay. Unchanged objects
         are skipped. Raises what `put` raises.
         """
-        return self._change(ensuring(changes_of(put=objects)), "ensure", **options)
+        return self._change(plan.ensure(changes_of(put=objects)), "ensure", **options)
 
     def get(self, key: str, as_of: AsOf = None) -> StoredObject:
         """The object with this key.
@@ -109,8 +109,10 @@ class ObjectsApi:
             RuleViolation: A rule of a declared type would break.
             ClaimConflict: An undecided operation claims one of them.
         """
-        work = removing(changes_of(remove=keys), cascade)
-        return self._keeper.preview(work) if dry_run else self._change(work, "remove", **options)
+        planner = plan.remove(changes_of(remove=keys), cascade)
+        return (
+            self._keeper.preview(planner) if dry_run else self._change(planner, "remove", **options)
+        )
 
     def rename(self, key: str, name: str, **options: Unpack[CallOptions]) -> PutResult:
         """Gives an object another name: the last part of its key.
@@ -123,7 +125,7 @@ class ObjectsApi:
             RuleViolation: The name is taken, or a rule of a declared type would break.
             ClaimConflict: An undecided operation claims an object that would change.
         """
-        return self._change(renaming(check_key(key), name), "rename", **options)
+        return self._change(plan.rename(check_key(key), name), "rename", **options)
 
     def declare(
         self, types: ObjectType | Iterable[ObjectType], **options: Unpack[CallOptions]
@@ -137,13 +139,13 @@ class ObjectsApi:
             RuleViolation: Existing objects break a rule of the declaration.
             ClaimConflict: An undecided operation claims an object that must be changed.
         """
-        return self._change(declaring(types), "declare", **options)
+        return self._change(plan.declare(types), "declare", **options)
 
     def types(self, as_of: AsOf = None) -> tuple[ObjectType, ...]:
         """The declared types, ordered by name."""
         found = stored_objects(self._context.store, self._context.version(as_of), of_type(TYPE))
         return tuple(Types.among({each.key: each for each in found}))
 
-    def _change(self, work: Work, verb: str, **options: Unpack[CallOptions]) -> PutResult:
+    def _change(self, planner: Planner, verb: str, **options: Unpack[CallOptions]) -> PutResult:
         call = self._context.writing(**options)
-        return self._context.alone(call, lambda: self._keeper.change(work, verb, call))
+        return self._context.alone(call, lambda: self._keeper.change(planner, verb, call))

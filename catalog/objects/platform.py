@@ -1,7 +1,12 @@
-"""The types of the platform: databases, where their data lies, tables, indexes, retention."""
+"""The types of the platform, and the meaning of its tables: limits and schemas of datasources."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+
+from catalog.contracts.model import TableLimits, least, limits_in
+from catalog.objects.declarations import REFERENCE, Types
 from catalog.objects.fields import (
     anything,
     boolean,
@@ -13,7 +18,10 @@ from catalog.objects.fields import (
     text,
     whole,
 )
+from catalog.objects.model import Keyed, Object, ObjectNode
+from catalog.objects.rules import BrokenRule
 from catalog.objects.types import (
+    TYPE,
     ObjectType,
     States,
     at_most,
@@ -27,7 +35,11 @@ from catalog.objects.types import (
     unique,
 )
 
-# Written at each step, so that work which was interrupted is seen.
+TABLE = "table"
+# The name of a schema, and the number of its version if one is given.
+SchemaName = tuple[str, int | None]
+
+# The state is written at each step, so that interrupted work is visible.
 LIFE = States(
     initial=("config",),
     next={
@@ -99,7 +111,7 @@ PLATFORM: tuple[ObjectType, ...] = (
     ),
     ObjectType(
         "node_type",
-        comment="Storage types: what nodes of a kind have to be told",
+        comment="Storage types: the configuration that nodes of a kind need",
         fields={
             "schema": declared_fields(
                 default={}, comment="Declarations of the fields of a node's config, as JSON"
@@ -114,7 +126,9 @@ PLATFORM: tuple[ObjectType, ...] = (
             "host": text(required=True, comment="Its name or address in the network"),
             "port": whole(1, 65535, required=True, comment="Its port"),
             "node_type": text(required=True, comment="Name of its storage type"),
-            "config": anything(default={}, comment="What its storage type asks for, as JSON"),
+            "config": anything(
+                default={}, comment="The configuration that its storage type declares, as JSON"
+            ),
             "labels": list_of(text(), default=[], comment="What it offers to shards"),
         },
         references={"node_type": "node_type"},
@@ -122,9 +136,9 @@ PLATFORM: tuple[ObjectType, ...] = (
         rules=(unique("host", "port"), conforms("config", "node_type", "schema")),
     ),
     ObjectType(
-        "table",
+        TABLE,
         parent="database",
-        comment="Tables of databases; the object's own datasource is the one that they stand for",
+        comment="Tables of databases; the object's own datasource is the one that they represent",
         fields={
             "schema": text(comment="Name of its schema"),
             "schema_version": whole(1, comment="Version of that schema; null is the newest"),
@@ -155,9 +169,11 @@ PLATFORM: tuple[ObjectType, ...] = (
         owners=("database", "datasource"),
         comment="How long data is kept, for a database or a datasource",
         fields={
-            "max_age_days": number(0, comment="Segments are kept so many days; null is for ever"),
-            "max_segments": whole(1, comment="So many segments are kept; null is all"),
-            "keep_at_least": whole(0, comment="So many of the newest stay, however old they are"),
+            "max_age_days": number(
+                0, comment="For how many days segments are kept; null is for ever"
+            ),
+            "max_segments": whole(1, comment="How many segments are kept; null is all"),
+            "keep_at_least": whole(0, comment="How many of the newest are kept whatever their age"),
             "action": one_of(
                 "drop", "archive", required=True, comment="drop or archive: what becomes of others"
             ),
@@ -166,3 +182,85 @@ PLATFORM: tuple[ObjectType, ...] = (
         rules=(retention(),),
     ),
 )
+
+
+# --- limits of tables -----------------------------------------------------------------------------
+
+
+def table_limits(found: ObjectNode | Object) -> dict[str, int]:
+    """The limits that an object sets for its datasource, if it is a table that represents one."""
+    if found.type != TABLE or found.datasource is None:
+        return {}
+    return limits_in(found.body.get("limits"))
+
+
+def tables_declared(nodes: Mapping[str, ObjectNode]) -> bool:
+    """Whether the type of tables is declared; until then, tables set no limits."""
+    return f"{TYPE}/{TABLE}" in nodes
+
+
+def limits_of(nodes: Mapping[str, ObjectNode]) -> dict[str, TableLimits]:
+    """The limits of each datasource that has any."""
+    if not tables_declared(nodes):
+        return {}
+    given: defaultdict[str, list[tuple[str, Mapping[str, int]]]] = defaultdict(list)
+    for key, node in nodes.items():
+        limits = table_limits(node)
+        if limits and node.datasource is not None:
+            given[node.datasource].append((key, limits))
+    return {datasource: least(some) for datasource, some in given.items()}
+
+
+def changed_limits(
+    before: Mapping[str, ObjectNode], after: Mapping[str, ObjectNode]
+) -> dict[str, TableLimits]:
+    """The new limits of the datasources whose limits differ; empty where there are none left."""
+    old, new = limits_of(before), limits_of(after)
+    names = sorted(old.keys() | new.keys())
+    return {name: new.get(name, {}) for name in names if old.get(name) != new.get(name)}
+
+
+# --- schemas of tables ----------------------------------------------------------------------------
+
+
+def named_schemas(
+    types: Types, objects: Mapping[str, Keyed], before: Mapping[str, Keyed]
+) -> dict[str, SchemaName]:
+    """The schemas that tables name by their declared fields, where they differ from before."""
+    declared = types.get(TABLE)
+    if declared is None or "schema" not in declared.fields:
+        return {}
+    # Until the type is declared, tables name no schemas.
+    known = before if declared.key in before else {}
+    found = {}
+    for key, each in objects.items():
+        name = None if known.get(key) == each else _schema_name(each)
+        if name is not None and name != _schema_name(known.get(key)):
+            found[key] = name
+    return found
+
+
+def _schema_name(found: Keyed | None) -> SchemaName | None:
+    if found is None or found.type != TABLE:
+        return None
+    body = found.body
+    name, version = body.get("schema"), body.get("schema_version")
+    # Values of other types break the rule `fields`.
+    return (name, version if type(version) is int else None) if isinstance(name, str) else None
+
+
+def missing_schemas(
+    wanted: Mapping[str, SchemaName], known: Mapping[str, Collection[int]]
+) -> list[BrokenRule]:
+    """Tables whose schemas do not exist; `known` has the versions of the names that do."""
+    found = []
+    for key, (name, version) in sorted(wanted.items()):
+        if name not in known:
+            what = f"refers to the schema {name!r:.80}, which is not registered"
+        elif version is not None and version not in known[name]:
+            last = max(known[name], default=0)
+            what = f"refers to version {version} of the schema {name!r:.80}, which has {last}"
+        else:
+            continue
+        found.append(BrokenRule(REFERENCE, key, f"{what}; register it before"))
+    return found

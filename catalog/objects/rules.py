@@ -1,7 +1,7 @@
-"""The rules of declared types, over all objects at one moment or from one moment to the next.
+"""The rules of declared types: checked over all objects, and enforced on every change of them.
 
 Each has a stable name: `fields`, `secret`, `names`, `parent`, `reference`, `declaration`, `states`,
-and the kinds of rules that a type can have.
+or the kind of a rule that a type declares.
 """
 
 from __future__ import annotations
@@ -12,27 +12,26 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from catalog.errors import InvalidObject, InvalidType
-from catalog.objects.body import canonical
-from catalog.objects.contents import fields_from, problems
-from catalog.objects.declared import DECLARATION, Types
-from catalog.objects.fields import Field
-from catalog.objects.model import Node
+from catalog.errors import InvalidObject, InvalidType, RuleViolation
+from catalog.objects.declarations import DECLARATION, PARENT, Types
+from catalog.objects.fields import BodyField, fields_from, problems
+from catalog.objects.model import ObjectNode, canonical
 from catalog.objects.retention_rules import rule_of
 from catalog.objects.types import STATE, ObjectType, Rule
 
 NAMES = "names"
 STATES = "states"
-# What is no range hides whatever else is wrong with ranges: it counts for more than all of that.
+# An invalid range hides gaps and overlaps, and so outweighs all of them.
 _HIDES_OTHERS = 1 << 32
+_SHOWN = 5
 
 
 @dataclass(frozen=True)
-class Broken:
-    """A rule that does not hold: its name, the object that shows it, and what is wrong.
+class BrokenRule:
+    """A rule that does not hold: its name, an object that breaks it, and what is wrong.
 
-    Where several objects break it together, `among` says which of them and `excess` by how much:
-    whoever takes one of them away has another to show, and breaks nothing.
+    Where several objects break it together, `among` identifies the group and `excess` says by how
+    much: a change that removes one of them leaves another one broken, which is no new violation.
     """
 
     rule: str
@@ -45,8 +44,11 @@ class Broken:
         return f"{self.key} {self.text} (rule {self.rule})"
 
 
-def newly_broken(before: Iterable[Broken], after: Iterable[Broken]) -> list[Broken]:
-    """What is broken after and was not before, or not so much."""
+BrokenRules = Iterator[BrokenRule]
+
+
+def newly_broken(before: Iterable[BrokenRule], after: Iterable[BrokenRule]) -> list[BrokenRule]:
+    """The violations after that were not there before, or that have a larger excess."""
     found = list(after)
     if not found:
         return []
@@ -56,14 +58,41 @@ def newly_broken(before: Iterable[Broken], after: Iterable[Broken]) -> list[Brok
     return [each for each in found if each.excess > known.get(_place(each), 0)]
 
 
-def _place(broken: Broken) -> tuple[str, str]:
+def _place(broken: BrokenRule) -> tuple[str, str]:
     return broken.rule, broken.among or str(broken)
 
 
-class Everything:
-    """All objects with their bodies, as the rules look at them."""
+def check_rules(before: Mapping[str, ObjectNode], after: Mapping[str, ObjectNode]) -> None:
+    """Raises `RuleViolation` if a rule holds before and not after, or is broken by more then.
 
-    def __init__(self, types: Types, nodes: Mapping[str, Node]) -> None:
+    A rule that is broken already, by another release or by hand, does not block its repair.
+    """
+    types = Types.among(after)
+    if not types:
+        return
+    found = list(broken_rules(types, after))
+    if found:
+        found = newly_broken(broken_rules(Types.among(before), before), found)
+    refuse([*found, *broken_steps(types, before, after)])
+
+
+def refuse(found: list[BrokenRule]) -> None:
+    """Raises `RuleViolation`, which names the broken rules, if there are any."""
+    if not found:
+        return
+    more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    raise RuleViolation(
+        f"This change is refused: {'; '.join(map(str, found[:_SHOWN]))}{more}.",
+        rule=found[0].rule,
+        key=found[0].key,
+        violations=tuple((each.rule, each.key) for each in found),
+    )
+
+
+class ObjectIndex:
+    """All objects, with the bodies of those of declared types, grouped by type and parent."""
+
+    def __init__(self, types: Types, nodes: Mapping[str, ObjectNode]) -> None:
         self.types = types
         self.nodes = nodes
         self.bodies = {
@@ -76,35 +105,35 @@ class Everything:
             self._families[key.partition("/")[0]][key.rpartition("/")[0]].append(key)
 
     def families(self, type: str) -> list[list[str]]:
-        """The objects of a type, those below one parent together."""
+        """The keys of the objects of a type, those below one parent together."""
         return list(self._families[type].values()) if type in self._families else []
 
     def of_type(self, type: str) -> list[str]:
-        """The objects of a type."""
+        """The keys of the objects of a type."""
         return [key for family in self.families(type) for key in family]
 
     def referred(self, declared: ObjectType, key: str, reference: str) -> dict[str, Any]:
-        """The body of the object that a field of another refers to; empty if it is not there."""
+        """The body of the object that a field refers to; empty if there is none."""
         path = self.bodies[key].get(reference)
         return self.bodies.get(f"{declared.references[reference]}/{path}", {})
 
     def above(self, key: str) -> dict[str, Any]:
-        """The body of an object's parent; empty if it is not there."""
+        """The body of an object's parent; empty if there is none."""
         return self.bodies.get(self.types.parent_of(key) or "", {})
 
 
-def broken_rules(types: Types, nodes: Mapping[str, Node]) -> Iterator[Broken]:
+def broken_rules(types: Types, nodes: Mapping[str, ObjectNode]) -> BrokenRules:
     """Every rule that does not hold among all objects."""
-    objects = Everything(types, nodes)
+    objects = ObjectIndex(types, nodes)
     for key, reason in sorted(types.broken.items()):
-        yield Broken(DECLARATION, key, f"cannot be read: {reason.rstrip('.')}")
+        yield BrokenRule(DECLARATION, key, f"cannot be read: {reason.rstrip('.')}")
     for key, wrong in types.inconsistencies():
-        yield Broken(DECLARATION, key, wrong)
+        yield BrokenRule(DECLARATION, key, wrong)
     for declared in types:
         keys = objects.of_type(declared.name)
         for key in keys:
             for problem in types.problems(nodes[key]):
-                yield Broken(problem.rule, key, f"has {problem.path}, which {problem.text}")
+                yield BrokenRule(problem.rule, key, f"has {problem.path}, which {problem.text}")
             yield from _targets(objects, key)
         yield from _names(keys)
         for rule in declared.rules:
@@ -112,11 +141,11 @@ def broken_rules(types: Types, nodes: Mapping[str, Node]) -> Iterator[Broken]:
 
 
 def broken_steps(
-    types: Types, before: Mapping[str, Node], after: Mapping[str, Node]
-) -> Iterator[Broken]:
-    """Objects that went from one state to another that does not follow it, or begin in the middle.
+    types: Types, before: Mapping[str, ObjectNode], after: Mapping[str, ObjectNode]
+) -> BrokenRules:
+    """Objects with a forbidden transition of state, or created in a state that is not initial.
 
-    An object that was there is known by its id: a name that was created again begins anew.
+    Objects are matched by id: a key that was removed and created again is a new object.
     """
     old = {node.id: node for node in before.values()}
     for key, node in after.items():
@@ -128,39 +157,41 @@ def broken_steps(
         was = None if known is None else known.body.get(STATE)
         if known is None and now not in declared.states.initial:
             first = ", ".join(declared.states.initial)
-            yield Broken(STATES, key, f"begins in state {now}; it must begin in {first}")
-        # One that had no state yet was put before its type was declared.
+            yield BrokenRule(STATES, key, f"begins in state {now}; it must begin in {first}")
+        # One without a state was put before its type was declared.
         elif isinstance(was, str) and now != was and now not in declared.states.next.get(was, ()):
             following = ", ".join(declared.states.next.get(was, ())) or "nothing"
-            yield Broken(STATES, key, f"goes from state {was} to {now}; {was} leads to {following}")
+            yield BrokenRule(
+                STATES, key, f"goes from state {was} to {now}; {was} leads to {following}"
+            )
 
 
 # --- rules of all declared types -----------------------------------------------------------------
 
 
-def _targets(objects: Everything, key: str) -> Iterator[Broken]:
+def _targets(objects: ObjectIndex, key: str) -> BrokenRules:
     for target, rule in objects.types.targets(key, objects.bodies[key]).items():
         if target not in objects.nodes:
-            yield Broken(rule, key, missing(rule, target))
+            yield BrokenRule(rule, key, missing(rule, target))
         elif target not in objects.nodes[key].links:
-            yield Broken(rule, key, f"has no link to {target}, which its type demands")
+            yield BrokenRule(rule, key, f"has no link to {target}, which its type demands")
 
 
 def missing(rule: str, target: str) -> str:
-    """What is wrong if an object that another needs by its type is not there."""
-    how = "is below" if rule == "parent" else "refers to"
+    """What is wrong if the target of a link that a type requires does not exist."""
+    how = "is below" if rule == PARENT else "refers to"
     return f"{how} {target}, which is not there; put it together with it or before"
 
 
-def _names(keys: list[str]) -> Iterator[Broken]:
+def _names(keys: list[str]) -> BrokenRules:
     for folded, first, others in _alike({key: key.casefold() for key in keys}):
         for key in others:
             text = f"has a name that differs from {first} in case only"
-            yield Broken(NAMES, key, text, folded, len(others))
+            yield BrokenRule(NAMES, key, text, folded, len(others))
 
 
 def _alike(values: Mapping[str, str]) -> Iterator[tuple[str, str, list[str]]]:
-    """Values that several keys have, each with the first key and the others."""
+    """Values that several keys share, each with the first key and the others."""
     keys: defaultdict[str, list[str]] = defaultdict(list)
     for key, value in values.items():
         keys[value].append(key)
@@ -171,40 +202,40 @@ def _alike(values: Mapping[str, str]) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def _family(key: str) -> str:
-    """What the objects below one parent have in common."""
+    """The common prefix of the keys of objects below one parent."""
     return f"{key.rpartition('/')[0]}/"
 
 
-def _unique(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
+def _unique(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> BrokenRules:
     yield from _repeated(objects, objects.of_type(declared.name), rule, declared.name)
 
 
-def _distinct_siblings(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
+def _distinct_siblings(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> BrokenRules:
     for family in objects.families(declared.name):
         for each in _repeated(objects, family, rule, _family(family[0])):
             yield replace(each, text=f"{each.text} below the same parent")
 
 
-def _repeated(objects: Everything, keys: list[str], rule: Rule, within: str) -> Iterator[Broken]:
+def _repeated(objects: ObjectIndex, keys: list[str], rule: Rule, within: str) -> BrokenRules:
     given = {key: [objects.bodies[key].get(name) for name in rule.parameters] for key in keys}
     texts = {key: canonical(values) for key, values in given.items() if None not in values}
     names = " and ".join(rule.parameters)
     for value, first, others in _alike(texts):
         among = f"{within} {names} {value}"
         for key in others:
-            yield Broken(rule.kind, key, f"has the same {names} as {first}", among, len(others))
+            yield BrokenRule(rule.kind, key, f"has the same {names} as {first}", among, len(others))
 
 
-def _one_of_siblings(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
+def _one_of_siblings(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> BrokenRules:
     name, value = rule.parameters
     # As texts: in Python 1 equals true.
     wanted = canonical(value)
     for family in objects.families(declared.name):
         having = [key for key in family if canonical(objects.bodies[key].get(name)) == wanted]
         if len(having) != 1:
-            # None is not less of what too many are.
+            # None and too many are different violations.
             among = f"{_family(family[0])} {name} {wanted} {'many' if having else 'none'}"
-            yield Broken(
+            yield BrokenRule(
                 rule.kind,
                 having[1] if having else family[0],
                 f"is one of {len(family)} below one parent, of which {len(having)} have {name} "
@@ -214,7 +245,7 @@ def _one_of_siblings(objects: Everything, declared: ObjectType, rule: Rule) -> I
             )
 
 
-def _ranges(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
+def _ranges(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> BrokenRules:
     for family in objects.families(declared.name):
         bounds = {
             key: [objects.bodies[key].get(name) for name in rule.parameters] for key in family
@@ -226,7 +257,7 @@ def _ranges(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[B
             wrong = [*_steps(family, bounds)]
             excess = len(wrong)
         for key, text in wrong:
-            yield Broken(rule.kind, key, text, among, excess)
+            yield BrokenRule(rule.kind, key, text, among, excess)
 
 
 def _no_ranges(keys: list[str], bounds: Mapping[str, list[Any]]) -> Iterator[tuple[str, str]]:
@@ -241,7 +272,7 @@ def _no_ranges(keys: list[str], bounds: Mapping[str, list[Any]]) -> Iterator[tup
 
 
 def _steps(keys: list[str], bounds: Mapping[str, list[Any]]) -> Iterator[tuple[str, str]]:
-    # An open beginning comes first, whatever its end.
+    # A range without a lower bound comes first.
     lows: dict[str, Any] = {key: low for key, (low, _) in bounds.items() if low is not None}
     ordered = [key for key in keys if key not in lows]
     ordered += sorted(lows, key=lows.__getitem__)
@@ -254,17 +285,17 @@ def _steps(keys: list[str], bounds: Mapping[str, list[Any]]) -> Iterator[tuple[s
             yield after, f"has a range that leaves a gap: it goes {how}"
 
 
-def _at_most(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
+def _at_most(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> BrokenRules:
     for family in objects.families(declared.name):
         most = objects.above(family[0]).get(rule.parameters[0])
         if isinstance(most, int) and len(family) > most:
             parent = objects.types.parent_of(family[0])
             text = f"is one of {len(family)}, and {rule.parameters[0]} of {parent} is {most}"
             among = f"{_family(family[0])} {rule.parameters[0]}"
-            yield Broken(rule.kind, family[-1], text, among, len(family) - most)
+            yield BrokenRule(rule.kind, family[-1], text, among, len(family) - most)
 
 
-def _meets(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
+def _meets(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> BrokenRules:
     required, reference, offered = rule.parameters
     for key in objects.of_type(declared.name):
         has = _listed(objects.referred(declared, key, reference).get(offered))
@@ -272,59 +303,59 @@ def _meets(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Br
             if each not in has:
                 parent = objects.types.parent_of(key)
                 text = f"refers by {reference} to what has no {each!r:.80} in {offered}, which "
-                yield Broken(rule.kind, key, f"{text}{required} of {parent} demands")
+                yield BrokenRule(rule.kind, key, f"{text}{required} of {parent} demands")
 
 
 def _listed(value: Any) -> list[Any]:
-    """A list; what is none breaks another rule, and nothing of it counts here."""
+    """The value, or an empty list for what is no list: that breaks another rule."""
     return value if isinstance(value, list) else []
 
 
-def _conforms(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
+def _conforms(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> BrokenRules:
     name, reference, schema = rule.parameters
-    known: dict[str, Mapping[str, Field] | None] = {}
+    known: dict[str, Mapping[str, BodyField] | None] = {}
     for key in objects.of_type(declared.name):
         target = canonical(objects.bodies[key].get(reference))
         if target not in known:
             known[target] = _declared(objects.referred(declared, key, reference).get(schema))
         fields = known[target]
         if fields is None:
-            continue  # told of the object that declares them
+            continue  # a violation of the object that declares them
         value = objects.bodies[key].get(name)
         path = f"body.{name}"
         if value is not None and not isinstance(value, dict):
-            yield Broken(rule.kind, key, f"has {path}, which must be a JSON object")
+            yield BrokenRule(rule.kind, key, f"has {path}, which must be a JSON object")
             continue
         for problem in problems(fields, value or {}, path):
             kind = problem.rule if problem.rule == "secret" else rule.kind
-            yield Broken(kind, key, f"has {problem.path}, which {problem.text}")
+            yield BrokenRule(kind, key, f"has {problem.path}, which {problem.text}")
 
 
-def _declared(document: Any) -> Mapping[str, Field] | None:
+def _declared(document: Any) -> Mapping[str, BodyField] | None:
     try:
         return fields_from(document or {})
     except InvalidType:
         return None
 
 
-def _requires(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
+def _requires(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> BrokenRules:
     name, other = rule.parameters
     for key in objects.of_type(declared.name):
         body = objects.bodies[key]
         if body.get(name) is not None and body.get(other) is None:
-            yield Broken(rule.kind, key, f"has {name} and no {other}; give {other} too")
+            yield BrokenRule(rule.kind, key, f"has {name} and no {other}; give {other} too")
 
 
-def _retention(objects: Everything, declared: ObjectType, rule: Rule) -> Iterator[Broken]:
+def _retention(objects: ObjectIndex, declared: ObjectType, rule: Rule) -> BrokenRules:
     for key in objects.of_type(declared.name):
         try:
             rule_of(key, objects.bodies[key])
         except InvalidObject as error:
             text = error.message.removeprefix(f"The retention rule {key} ").removesuffix(".")
-            yield Broken(rule.kind, key, text)
+            yield BrokenRule(rule.kind, key, text)
 
 
-_KINDS: dict[str, Callable[[Everything, ObjectType, Rule], Iterator[Broken]]] = {
+_KINDS: dict[str, Callable[[ObjectIndex, ObjectType, Rule], BrokenRules]] = {
     "unique": _unique,
     "one_of_siblings": _one_of_siblings,
     "distinct_siblings": _distinct_siblings,

@@ -5,18 +5,26 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Unpack
 
-from catalog.cache.holders import Caches
-from catalog.commit.committer import Committer
-from catalog.commit.counters import OperationMetrics
+from catalog.cache.cache import Caches
+from catalog.commit.claims import view_operation
+from catalog.commit.committer import Committer, OperationMetrics
+from catalog.commit.operation_rows import OperationRow, OperationState
 from catalog.context import CallOptions, Context
-from catalog.delta.store import AsOf, Epoch
-from catalog.errors import InvalidInput
+from catalog.delta.store import AsOf, Epoch, check_epoch
+from catalog.errors import InvalidInput, NothingPending
 from catalog.model import check_actor
-from catalog.operations.applier import Advance
-from catalog.operations.decision import Decision
-from catalog.operations.operation import Operation
+from catalog.operations.applier import Advance, Applier
+from catalog.operations.decision import Decider, Decision
+from catalog.operations.operation import (
+    Operation,
+    OperationTools,
+    check_id,
+    check_lease,
+    check_parts,
+    publish_operation,
+)
 from catalog.operations.recovery import RecoverReport, Recovery
-from catalog.operations.service import Operations
+from catalog.operations.store import open_operations_on
 from catalog.segments.frame import FramePublisher
 
 
@@ -27,8 +35,7 @@ class OperationsApi:
         self, context: Context, committer: Committer, frames: FramePublisher, caches: Caches
     ) -> None:
         self._context = context
-        self._counters = committer.counters
-        self._operations = Operations(context, committer, frames, caches)
+        self._tools = OperationTools(context, committer, frames, caches)
 
     def open(
         self,
@@ -51,9 +58,26 @@ class OperationsApi:
         """
         if not check_actor("name", name):
             raise InvalidInput("The name of an operation must not be empty.", name=name)
-        self._context.check_writable()
-        lease = self._context.chosen("operation.lease", lease)
-        return self._operations.open(name, parts, lease, id, self._context.call(**options))
+        call = self._context.writing(**options)
+        environment = self._context.environment
+        lease = check_lease(self._context.chosen("operation.lease", lease))
+        now = environment.clock()
+        row = OperationRow(
+            id=environment.new_id() if id is None else check_id(id),
+            name=name,
+            state=OperationState.OPEN,
+            parts=None if parts is None else check_parts(parts),
+            owner=call.caller.actor,
+            lease=lease,
+            lease_until=now + lease,
+            epoch=None,
+            order=None,
+            commit_id="",
+            opened_at=now,
+        )
+        decider = Decider(self._tools.committer)
+        opened = self._context.alone(call, lambda: decider.open(row, call))
+        return Operation(self._tools, opened.id, opened.name)
 
     def get(self, id: str) -> Operation:
         """The operation with this id, opened by any process.
@@ -61,7 +85,8 @@ class OperationsApi:
         Raises:
             UnknownOperation: There is none.
         """
-        return self._operations.join(id)
+        view = view_operation(self._context.store, check_id(id))
+        return Operation(self._tools, id, view.operation.name)
 
     def publish_pending(
         self,
@@ -82,12 +107,26 @@ class OperationsApi:
             NothingPending: No open operation changes the key.
         """
         call = self._context.writing(**options)
-        return self._operations.publish_pending(key, epoch, wait, call)
+        if not isinstance(key, str):
+            raise InvalidInput(
+                f"Give the id of a segment or the key of an object, not {key!r:.80}.", key=key
+            )
+        pending = open_operations_on(self._context.store, key)
+        if not pending:
+            raise NothingPending(
+                f"No open operation has changes of {key}; `strata operations list` shows all.",
+                key=key,
+            )
+        decisions = tuple(publish_operation(self._tools, each, epoch, call) for each in pending)
+        if wait:
+            self._tools.caches.follow(max(each.version for each in decisions), decisions)
+        return decisions
 
     @property
     def stable_epoch(self) -> int:
         """The epoch up to which operations are visible; 0 as long as none was set."""
-        return self._operations.stable_epoch
+        store = self._context.store
+        return store.stable_epoch(store.head().version)
 
     def stable_epoch_at(self, as_of: AsOf) -> int:
         """The stable epoch of a version or a time; 0 if none had been set."""
@@ -113,7 +152,13 @@ class OperationsApi:
         Raises:
             EpochRegression: The stable epoch is beyond it.
         """
-        return self._operations.advance(epoch, wait, self._context.writing(**options))
+        call = self._context.writing(**options)
+        to = check_epoch(epoch)
+        applier = Applier(self._tools.committer)
+        done = self._context.alone(call, lambda: applier.advance(to, call))
+        if wait:
+            self._tools.caches.follow(done.version, done)
+        return done
 
     def recover(
         self,
@@ -137,8 +182,8 @@ class OperationsApi:
         if not dry_run:
             self._context.check_writable()
         call = self._context.call(**options)
-        return Recovery(self._context, call, self._operations.decider).recover(keep, dry_run)
+        return Recovery(self._context, call, Decider(self._tools.committer)).recover(keep, dry_run)
 
     def metrics(self) -> OperationMetrics:
         """Counters of what this open catalog did with operations."""
-        return self._counters.metrics
+        return self._tools.committer.counters.metrics

@@ -1,10 +1,11 @@
-"""What makes operations visible: publish, publish at an epoch, steps of the stable epoch."""
+"""Making operations visible: publish, publish at an epoch, advance the stable epoch."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from catalog.commit.claims import (
     OperationView,
@@ -13,29 +14,43 @@ from catalog.commit.claims import (
     stable_epoch,
     view_operation,
 )
-from catalog.commit.committer import Committer, Settled, named
-from catalog.commit.operation_rows import EpochRow, OperationRow, OperationState, PartRow
-from catalog.commit.rowset import RowSet
+from catalog.commit.committer import Committer, Settled
+from catalog.commit.operation_rows import (
+    EpochRow,
+    OperationRow,
+    OperationState,
+    PartRow,
+    StagedAction,
+)
+from catalog.commit.rows import RowSet
 from catalog.context import Call
-from catalog.contracts.rows import write_limits
-from catalog.delta.statements import Statement
-from catalog.delta.store import ADVANCE
+from catalog.contracts.enforcement import offences_of, refused_only, violation
+from catalog.contracts.model import TableLimits, Terms
+from catalog.contracts.store import group_segments, read_datasources, write_limits
+from catalog.delta.layout import bucket_of
+from catalog.delta.statements import BULK_ROWS, Statement, listed
+from catalog.delta.store import ADVANCE, Store
 from catalog.errors import EpochNotNewer, EpochOrder, EpochRegression
-from catalog.objects.apply import after, check_in_order, in_order, write_objects
-from catalog.objects.limits import changed_limits
-from catalog.objects.reading import all_objects, staged_objects
-from catalog.operations.decision import Decision, check_complete, decided, decision_of
-from catalog.operations.net import net_segments
-from catalog.operations.tables import check_tables
+from catalog.objects.changes import StagedObject
+from catalog.objects.model import ObjectNode
+from catalog.objects.plan import after, check_in_order, in_order
+from catalog.objects.platform import changed_limits
+from catalog.objects.store import all_objects, check_schemas, staged_objects, write_objects
+from catalog.operations.decision import (
+    Decision,
+    check_complete,
+    decide,
+    decided_before,
+)
+from catalog.operations.store import net_segments
+from catalog.schema.names import literal
 
 log = logging.getLogger(__name__)
-# From so many staged segments on, running a statement takes longer than planning it.
-_BULK = 5_000
 
 
 @dataclass(frozen=True)
 class Advance:
-    """What a step of the stable epoch did: which operations it applied, in their order."""
+    """A step of the stable epoch, with the operations that it applied, in their order."""
 
     version: int
     commit_id: str
@@ -43,6 +58,23 @@ class Advance:
     stable: int
     applied: tuple[str, ...] = ()
     retries: int = 0
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            "commit_id": self.commit_id or None,
+            "before": self.before,
+            "stable": self.stable,
+            "applied": len(self.applied),
+            "retries": self.retries,
+        }
+
+    def figures(self) -> dict[str, float]:
+        return {
+            "stable": self.stable,
+            "applied": len(self.applied),
+            "conflicts_retried": self.retries,
+        }
 
 
 class Applier:
@@ -53,7 +85,7 @@ class Applier:
         self._store = committer.store
 
     def publish(self, operation: str, call: Call) -> Decision:
-        """Applies an operation now, whole and in one commit."""
+        """Applies an operation now, in one commit."""
 
         def plan(rows: RowSet) -> Statement:
             view = view_operation(self._store, operation)
@@ -63,7 +95,7 @@ class Applier:
             check_complete(view)
             if view.floor > view.epoch.stable:
                 raise EpochOrder(
-                    f"{row.told()} comes after an operation that waits for epoch {view.floor} on "
+                    f"{row} comes after an operation that waits for epoch {view.floor} on "
                     f"the same keys, and the stable epoch is {view.epoch.stable}. Advance it "
                     f"first, or publish at an epoch from {view.floor} on.",
                     operation=operation,
@@ -72,22 +104,19 @@ class Applier:
                 )
             rows.operation(row.now(OperationState.PUBLISHED), row)
             return self._apply(
-                "apply", rows, view.version, [row], [*view.parts.values()], judge=True
+                "apply", rows, view.version, [row], [*view.parts.values()], check=True
             )
 
-        try:
-            done = self._committer.commit("publish operation", call, plan, named(operation))
-        except Settled as settled:
-            decision: Decision = settled.answer
-            return decision
-        self._committer.counters.add(published=1)
-        log.info("operation %s: published at version %d", operation, done.version)
-        return decided(done, operation, OperationState.PUBLISHED)
+        state = OperationState.PUBLISHED
+        decision = decide(self._committer, "publish operation", call, plan, operation, state)
+        if not decision.repeated:
+            self._committer.counters.add(published=1)
+            log.info("operation %s: published at version %d", operation, decision.version)
+        return decision
 
     def _again(self, view: OperationView) -> Decision:
-        """An operation that was published before, with the version of that if it is still known."""
-        version = self._store.find_commit(view.operation.commit_id)
-        return decision_of(view, repeated=True, version=version)
+        """The decision on an operation that was published before, at that version if known."""
+        return decided_before(view, self._store.find_commit(view.operation.commit_id))
 
     def _apply(
         self,
@@ -96,17 +125,17 @@ class Applier:
         version: int,
         operations: Sequence[OperationRow],
         parts: Sequence[PartRow],
-        judge: bool = False,
+        check: bool = False,
     ) -> Statement:
         """The statement that makes everything of some operations visible.
 
-        `judge` asks the rules, and whether what waits for its epoch can still come after them.
+        `check` applies the rules, also to the operations that wait for their epochs.
         """
         if any(part.objects for part in parts):
             objects = all_objects(self._store, version)
             staged = staged_objects(self._store, version)
             buckets = self._committer.buckets
-            if judge:
+            if check:
                 own = operations[0]
                 waiting = in_order(objects.ready)
                 check_in_order(objects.nodes, staged, [*operations, *waiting], own.id)
@@ -121,7 +150,7 @@ class Applier:
             point,
             self._store,
             more=[] if segments is None else [segments],
-            bulk=sum(part.segments + part.drops for part in parts) >= _BULK,
+            bulk=sum(part.segments + part.drops for part in parts) >= BULK_ROWS,
             changing=True,
         )
 
@@ -148,7 +177,7 @@ class Applier:
             if epoch < view.floor:
                 raise EpochOrder(
                     f"Epoch {epoch} is below {view.floor}, at which an operation is published that "
-                    f"comes before {row.told()} on the same keys. Choose {view.floor} or later.",
+                    f"comes before {row} on the same keys. Choose {view.floor} or later.",
                     operation=operation,
                     epoch=epoch,
                     floor=view.floor,
@@ -159,21 +188,17 @@ class Applier:
             rows.epoch(stable, stable)
             return rows.statement("ready", self._store)
 
-        try:
-            done = self._committer.commit(
-                "publish operation at epoch", call, plan, named(operation)
-            )
-        except Settled as settled:
-            decision: Decision = settled.answer
-            return decision
-        self._committer.counters.add(made_ready=1)
-        log.info("operation %s: ready at epoch %d", operation, epoch)
-        return decided(done, operation, OperationState.READY, epoch)
+        verb, state = "publish operation at epoch", OperationState.READY
+        decision = decide(self._committer, verb, call, plan, operation, state, epoch)
+        if not decision.repeated:
+            self._committer.counters.add(made_ready=1)
+            log.info("operation %s: ready at epoch %d", operation, epoch)
+        return decision
 
     def _check_objects(self, rows: RowSet, view: OperationView, ready: OperationRow) -> None:
-        """What would be refused when it is applied is refused now: ready is final.
+        """Refuses now what would be refused when it is applied: ready is final.
 
-        The guard changes, so that whoever changes objects meanwhile looks again at what is ready.
+        The guard changes, so that concurrent changes of objects are planned again after it.
         """
         if not any(part.objects for part in view.parts.values()):
             return
@@ -225,3 +250,49 @@ class Applier:
         names = tuple(each.id for each in applied)
         log.info("stable epoch %d at version %d: applied %s", epoch, done.version, names)
         return Advance(done.version, done.commit_id, before[0].stable, epoch, names, done.retries)
+
+
+# --- tables of operations -----------------------------------------------------------------------
+
+
+def check_tables(
+    store: Store,
+    buckets: int,
+    version: int,
+    nodes: Mapping[str, ObjectNode],
+    staged: Sequence[StagedObject],
+    operation: OperationRow,
+) -> None:
+    """Checks the schemas that an operation's tables name, and its segments by their limits.
+
+    `nodes` are all objects before it. Its segments were checked by the terms at that time; its own
+    tables give others, in whatever order its parts came.
+
+    Raises:
+        RuleViolation: A schema is absent.
+        ContractViolation: Segments of the operation break the limits of its own tables.
+    """
+    later = after(nodes, staged, [operation])
+    check_schemas(store, version, nodes, later)
+    limits = changed_limits(nodes, later)
+    if any(limits.values()):
+        _check_segments(store, buckets, version, operation.id, limits)
+
+
+def _check_segments(
+    store: Store, buckets: int, version: int, operation: str, limits: Mapping[str, TableLimits]
+) -> None:
+    terms = {
+        row.datasource: Terms.of(row.terms.contract, limits[row.datasource])
+        for row in read_datasources(store, buckets, limits, version)
+    }
+    homes = listed(bucket_of(name, buckets) for name in limits)
+    segments = store.session.sql(
+        f"SELECT * FROM {store.pinned(version)} WHERE kind = 'staged' AND bucket IN ({homes}) "
+        f"AND target = 'segment' AND operation = {literal(operation)} "
+        f"AND action IN ('{StagedAction.PUBLISH}', '{StagedAction.REPLACE}')"
+    )
+    groups = group_segments(segments, terms)
+    schemas = store.schemas_of({each.fingerprint for each in groups}, version)
+    if refused := refused_only(offences_of(groups, terms, schemas)):
+        raise violation(refused)

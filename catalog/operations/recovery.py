@@ -1,4 +1,4 @@
-"""What nobody else cleans up: operations that their owners left, and rows that claim nothing."""
+"""Recovery: aborts operations with expired leases, and removes rows that claim nothing."""
 
 from __future__ import annotations
 
@@ -7,22 +7,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 from catalog.commit.claims import operations_in
 from catalog.commit.operation_rows import OperationRow, OperationState
 from catalog.context import Call, Context
-from catalog.delta.statements import Statement
+from catalog.delta.statements import Statement, delete_operations
 from catalog.delta.store import MOST_NAMED, Store
 from catalog.errors import OperationDecided, UnknownOperation
 from catalog.model import micros
-from catalog.operations.decider import Decider
-from catalog.operations.decision import Decision
+from catalog.operations.decision import Decider, Decision
 from catalog.progress import Step
-from catalog.schema.names import literal
 
 log = logging.getLogger(__name__)
 
-# One statement removes the rows of so many operations.
+# One statement removes the rows of at most this many operations.
 _BATCH = 500
 
 
@@ -31,11 +30,11 @@ class RecoverReport:
     """What a recovery did, or would do.
 
     Attributes:
-        aborted: operations whose owners let their leases run out.
-        decided: operations that were found to run out, but that others decided before; those whose
-            owners were quicker to renew them are not among them.
+        aborted: operations whose leases had expired.
+        decided: operations whose leases had expired, but that were decided before they could be
+            aborted here; those that were renewed in time are not among them.
         swept: operations whose staged rows were removed.
-        forgotten: operations that were decided so long ago that their rows were removed.
+        forgotten: operations decided so long ago that their own rows were removed.
     """
 
     version: int
@@ -45,10 +44,21 @@ class RecoverReport:
     forgotten: tuple[str, ...] = ()
     dry_run: bool = False
 
+    def facts(self) -> dict[str, Any]:
+        return {"version": self.version, **self.figures(), "dry_run": self.dry_run}
+
+    def figures(self) -> dict[str, float]:
+        return {
+            "aborted": len(self.aborted),
+            "decided": len(self.decided),
+            "swept": len(self.swept),
+            "forgotten": len(self.forgotten),
+        }
+
 
 @dataclass(frozen=True)
 class Leftover:
-    """Rows of one operation that are to go: by which commits they were written, and where."""
+    """Rows of one operation to remove: the commits that wrote them, and their buckets."""
 
     operation: str
     commits: Sequence[str]
@@ -56,7 +66,7 @@ class Leftover:
 
 
 class Recovery:
-    """One recovery; every step can be run again, by anyone, at once."""
+    """One recovery; every step can be repeated, also by several processes at once."""
 
     def __init__(self, context: Context, call: Call, decider: Decider) -> None:
         self._context = context
@@ -65,7 +75,7 @@ class Recovery:
         self._store: Store = context.store
 
     def recover(self, keep: timedelta, dry_run: bool) -> RecoverReport:
-        """Aborts what was abandoned, removes what is decided."""
+        """Aborts operations with expired leases, and removes rows of decided ones."""
         version = self._store.head().version
         now = self._context.environment.clock()
         opened = operations_in(self._store, version, [OperationState.OPEN])
@@ -85,16 +95,16 @@ class Recovery:
                 decided.append(each.id)
         self._context.environment.at("recover.aborted")
         version = self._store.head().version
-        swept = self._delete("sweep", self._to_sweep(version), "kind = 'staged'")
+        swept = self._delete("sweep", self._to_sweep(version), ["staged"])
         self._context.environment.at("recover.swept")
         version = self._store.head().version
         leftover = self._to_forget(version, keep)
-        forgotten = self._delete("forget", leftover, "kind IN ('operation', 'part')")
+        forgotten = self._delete("forget", leftover, ["operation", "part"])
         head = self._store.head().version
         return RecoverReport(head, tuple(aborted), tuple(decided), swept, forgotten)
 
     def _abort(self, row: OperationRow) -> Decision | None:
-        """What became of it, by this recovery or before; none if it is not known any more."""
+        """The outcome of an operation, by this recovery or before; none if it is unknown by now."""
         try:
             return self._context.alone(
                 self._call, lambda: self._decider.abort(row.id, self._call, only_expired=True)
@@ -103,7 +113,7 @@ class Recovery:
             return None
 
     def _to_sweep(self, version: int) -> tuple[Leftover, ...]:
-        """Staged rows of operations that are decided, or gone; such get no more of them."""
+        """Staged rows of operations that are decided, or gone; no more are added to these."""
         pinned = self._store.pinned(version)
         rows = self._store.session.sql(
             "SELECT s.* FROM (SELECT operation, collect_set(commit_id) AS commits, "
@@ -129,31 +139,33 @@ class Recovery:
         ).collect()
         return tuple(Leftover(*row) for row in rows)
 
-    def _delete(self, point: str, left: Sequence[Leftover], kinds: str) -> tuple[str, ...]:
-        """Removes rows as they were seen; all rows of one operation go at once.
+    def _delete(
+        self, point: str, left: Sequence[Leftover], kinds: Sequence[str]
+    ) -> tuple[str, ...]:
+        """Removes rows by the commits that wrote them; all rows of one operation go at once.
 
-        Another recovery may have removed them first, and somebody have opened an operation with
-        the same id since: its rows are of other commits.
+        Another recovery may have removed them first, and an operation with the same id may have
+        been opened since: its rows are of other commits.
         """
         done = 0
         for some in batches(left):
             self._call.progress(Step(f"recover: {point}", done, len(left)))
-            buckets = sorted({bucket for each in some for bucket in each.buckets})
-            commits = sorted({commit for each in some for commit in each.commits})
-            where = (
-                f"{kinds} AND bucket IN ({', '.join(map(str, buckets))}) "
-                f"AND operation IN ({', '.join(literal(each.operation) for each in some)}) "
-                f"AND commit_id IN ({', '.join(map(literal, commits))})"
+            sql = delete_operations(
+                self._store.relation,
+                kinds,
+                (bucket for each in some for bucket in each.buckets),
+                (each.operation for each in some),
+                (commit for each in some for commit in each.commits),
             )
-            text = f"DELETE FROM {self._store.relation} WHERE {where}"
-            self._context.commit(self._call, partial(_deletion, point, text), f"{point} operations")
+            make = partial(_statement, Statement(point, sql))
+            self._context.commit(self._call, make, f"{point} operations")
             log.info("%s: %d operations", point, len(some))
             done += len(some)
         return _names(left)
 
 
 def batches(left: Sequence[Leftover]) -> Iterator[list[Leftover]]:
-    """Operations that one statement can name with all their commits, and at least one of them."""
+    """Batches of operations that one statement can name with all their commits."""
     some: list[Leftover] = []
     for each in left:
         commits = sum(len(one.commits) for one in [*some, each])
@@ -169,5 +181,5 @@ def _names(left: Iterable[Leftover]) -> tuple[str, ...]:
     return tuple(each.operation for each in left)
 
 
-def _deletion(point: str, text: str, commit_id: str) -> Statement:
-    return Statement(point, lambda _: text)
+def _statement(made: Statement, commit_id: str) -> Statement:
+    return made

@@ -3,45 +3,42 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from catalog.commit.changes import staging_clash
 from catalog.commit.claims import OperationView, view_operation
 from catalog.commit.committer import Committer, Settled
 from catalog.commit.operation_rows import (
     ABSENT,
     AFTER,
-    Action,
     OperationRow,
     OperationState,
+    StagedAction,
     part_key,
 )
-from catalog.commit.rows import segment_bucket
-from catalog.commit.rowset import RowSet
+from catalog.commit.rows import RowSet, segment_bucket
 from catalog.context import Call
-from catalog.contracts.checking import Offence, refused_only, violation, warned
+from catalog.contracts.enforcement import refused_only, violation, warned
+from catalog.contracts.model import NO_TERMS, Terms
+from catalog.delta.changes import staging_clash
 from catalog.delta.layout import bucket_of
 from catalog.delta.statements import DATASOURCE, Statement
 from catalog.errors import InvalidInput, OperationDecided, PartConflict
-from catalog.model import Kind
-from catalog.objects.apply import after, changes_by_part, in_order
-from catalog.objects.changes import united
-from catalog.objects.declared import Types
-from catalog.objects.judging import check_part, completed_by
-from catalog.objects.reading import StagedObject, all_objects, staged_objects
-from catalog.objects.state import locks
-from catalog.operations.content import Content
-from catalog.operations.finding import (
+from catalog.model import Kind, Offence
+from catalog.objects.changes import StagedObject, locks, united
+from catalog.objects.declarations import Types
+from catalog.objects.plan import after, changes_by_part, check_part, completed_by, in_order
+from catalog.objects.platform import limits_of
+from catalog.objects.store import all_objects, staged_objects
+from catalog.operations.part import PartContent, PartRows
+from catalog.operations.placement import Lock, Placed, StagedClaim, lock, place
+from catalog.operations.store import (
     FoundDatasources,
     KnownOperations,
     found_datasources,
     found_segments,
 )
-from catalog.operations.locking import Lock, StagedClaim, lock
-from catalog.operations.partrows import PartRows
-from catalog.operations.placing import Placed, place
-from catalog.operations.tables import terms_to_come
 
 log = logging.getLogger(__name__)
 
@@ -52,9 +49,11 @@ POINT = "stage"
 class StageResult:
     """What staging a part did.
 
-    `claimed` counts the keys that the operation has from now on, `joined` those that it had
-    already. `repeated` says that the part was there, with the same content. `warnings` are breaches
-    of contracts that only warn.
+    Attributes:
+        claimed: the number of keys that the operation has from now on.
+        joined: the number of keys that it had already.
+        repeated: the part was there, with the same content.
+        warnings: breaches of contracts that only warn.
     """
 
     version: int
@@ -70,18 +69,39 @@ class StageResult:
     retries: int = 0
     warnings: tuple[Offence, ...] = ()
 
+    def facts(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            "commit_id": self.commit_id or None,
+            "operation_id": self.operation,
+            "part": self.part,
+            **self._counts(),
+            "repeated": self.repeated,
+            "retries": self.retries,
+        }
+
+    def figures(self) -> dict[str, float]:
+        return {**self._counts(), "conflicts_retried": self.retries}
+
+    def _counts(self) -> dict[str, int]:
+        return {
+            "segments": self.segments,
+            "drops": self.drops,
+            "objects": self.objects,
+            "claimed": self.claimed,
+            "joined": self.joined,
+        }
+
 
 class Stager:
-    """Stages parts; runs in the commit thread."""
+    """Stages parts, each in one commit; runs in the commit thread."""
 
     def __init__(self, committer: Committer) -> None:
         self._committer = committer
-        self._store = committer.store
-        self._buckets = committer.buckets
 
-    def stage(self, operation: str, part: int, content: Content, call: Call) -> StageResult:
-        """Stages a part of an operation, in one commit."""
-        work = _Work(self, operation, part, content)
+    def stage(self, operation: str, part: int, content: PartContent, call: Call) -> StageResult:
+        """Stages a part of an operation."""
+        work = _PartCommit(self._committer, operation, part, content)
         try:
             done = self._committer.commit(POINT, call, work.plan, work.figures)
         except Settled as settled:
@@ -103,28 +123,29 @@ class Stager:
         return result
 
 
-class _Work:
-    """One part on its way; planned anew for every try."""
+class _PartCommit:
+    """The commit of one part; planned anew for every attempt."""
 
-    def __init__(self, stager: Stager, operation: str, part: int, content: Content) -> None:
-        self._stager = stager
-        self._store = stager._store
-        self._buckets = stager._buckets
+    def __init__(
+        self, committer: Committer, operation: str, part: int, content: PartContent
+    ) -> None:
+        self._store = committer.store
+        self._buckets = committer.buckets
         self._id = operation
         self._part = part
         self._content = content
-        self.result = StageResult(0, "", operation, part)
         self._placed = Placed({}, ())
         self._locks: Sequence[Lock] = ()
+        self._warnings: tuple[Offence, ...] = ()
 
     def figures(self) -> dict[str, int | str]:
         """For the commit's metadata."""
-        figures = {"part": self._part, "segments": self.result.segments}
-        return {"operation": self._id, **figures}
+        segments = self._content.num_segments
+        return {"operation": self._id, "part": self._part, "segments": segments}
 
     @property
     def claims(self) -> Iterator[tuple[str, str, bool]]:
-        """Each claim: on what, its key, and whether the operation had it; none of a frame."""
+        """Each claim: its target and key, and whether the operation had it; none of a frame."""
         segments = self._content.segments
         for key in (*(segments.ids if segments else ()), *self._content.drops):
             placement = self._placed.placements.get(key)
@@ -132,8 +153,24 @@ class _Work:
         for each in self._locks:
             yield each.target, each.key, each.joined
 
+    @property
+    def result(self) -> StageResult:
+        """What the last plan does."""
+        content = self._content
+        joined = self._placed.joined + sum(each.joined for each in self._locks)
+        total = content.num_segments + len(content.drops) + len(self._locks)
+        return StageResult(
+            *(0, "", self._id, self._part),
+            segments=content.num_segments,
+            drops=len(content.drops),
+            objects=len(content.changes.keys),
+            claimed=total - joined,
+            joined=joined,
+            warnings=self._warnings,
+        )
+
     def plan(self, rows: RowSet) -> Statement:
-        """Reads who has the keys and makes the statement that claims them."""
+        """Reads which operations have the keys, and makes the statement that claims them."""
         content = self._content
         view = view_operation(self._store, self._id)
         self._check(view)
@@ -143,19 +180,15 @@ class _Work:
         known = KnownOperations(self._store, view.version)
         known.read([row.operation for row in seen])
         known.read([row.operation for row in staged])
-        placed = place(
-            [row for row in seen if row.operation is None or row.operation in known.undecided],
-            frozenset(content.drops),
-            content.mode,
-            self._id,
-            known.undecided,
-        )
+        drops = frozenset(content.drops)
+        placed = self._placed = place(seen, drops, content.mode, self._id, known.undecided)
         claims, datasources = self._object_claims(rows, view, staged, known)
-        held = dict.fromkeys(content.segments.datasources if content.segments else (), Action.HOLD)
-        wanted = {**held, **datasources}
-        stated = found_datasources(self._store, self._buckets, wanted, view.version)
-        claims += self._datasource_claims(wanted, stated, known)
-        warnings = self._mind_terms(rows, held, stated, known)
+        datasources_held = content.segments.datasources if content.segments else {}
+        wanted = {**dict.fromkeys(datasources_held, StagedAction.HOLD), **datasources}
+        found = found_datasources(self._store, self._buckets, wanted, view.version)
+        claims += self._datasource_claims(wanted, found, known)
+        self._locks = claims
+        self._warnings = self._check_terms(rows, datasources_held, found, known)
         ahead = {each.id: each for each in placed.ahead}
         mine = PartRows(self._store, self._buckets, self._id, self._part, content, rows)
         for claim in claims:
@@ -164,8 +197,7 @@ class _Work:
         mine.add_drops(placed)
         frames = [] if segments is None else mine.segment_frames(segments, placed)
         mine.add_part(placed, max((each.epoch or 0 for each in ahead.values()), default=0))
-        self._expect(rows, view, placed, ahead.values())
-        self._tell(placed, claims, warnings)
+        self._expect(rows, view, ahead.values())
         clash = staging_clash(
             [part_key(self._id, part) for part in view.parts], known.decided | ahead.keys()
         )
@@ -173,6 +205,7 @@ class _Work:
         return rows.statement(POINT, self._store, clash, frames, bulk=bulk)
 
     def _check(self, view: OperationView) -> None:
+        """Raises unless the part can be staged; `Settled` if it is there with the same content."""
         there, operation = view.parts.get(self._part), view.operation
         if there is not None and there.digest == self._content.digest:
             raise Settled(
@@ -184,14 +217,14 @@ class _Work:
             )
         if there is not None:
             raise PartConflict(
-                f"Part {self._part} of {operation.told()} is staged already with other content. "
+                f"Part {self._part} of {operation} is staged already with other content. "
                 "Stage it under another number, or abort the operation and open another.",
                 operation=self._id,
                 part=self._part,
             )
         if operation.state is not OperationState.OPEN:
             raise OperationDecided(
-                f"Nothing can be staged any more: {operation.told()}.",
+                f"Nothing can be staged any more: {operation}.",
                 operation=self._id,
                 state=operation.state.value,
             )
@@ -211,7 +244,7 @@ class _Work:
         view: OperationView,
         staged: Sequence[StagedObject],
         known: KnownOperations,
-    ) -> tuple[list[Lock], dict[str, Action]]:
+    ) -> tuple[list[Lock], dict[str, StagedAction]]:
         """The claims on objects, and on the datasources whose tables come or go."""
         changes = self._content.changes
         if not changes.keys:
@@ -223,13 +256,13 @@ class _Work:
         nodes = after(objects.nodes, staged, in_order(ready))
         together = united({**changes_by_part(staged, self._id), self._part: changes})
         check_part(nodes, changes, together)
-        # The staged rows say what was given; the links that types add are claimed as well.
+        # The staged rows hold what was given; the links that types add are claimed as well.
         needed = locks(nodes, completed_by(Types.among(nodes), nodes, together))
         wanted = {
-            **dict.fromkeys(needed.held, Action.HOLD),
-            **dict.fromkeys(needed.exclusive, Action.BUMP),
-            **dict.fromkeys(changes.puts, Action.PUT),
-            **dict.fromkeys(changes.removes, Action.REMOVE),
+            **dict.fromkeys(needed.held, StagedAction.HOLD),
+            **dict.fromkeys(needed.exclusive, StagedAction.BUMP),
+            **dict.fromkeys(changes.puts, StagedAction.PUT),
+            **dict.fromkeys(changes.removes, StagedAction.REMOVE),
         }
         for put in changes.puts.values():
             if put.schema is not None:
@@ -238,24 +271,24 @@ class _Work:
             Kind.OBJECT.value,
             wanted,
             [StagedClaim(row.key, row.operation, row.part, row.action) for row in staged],
-            self._id,
-            known.undecided,
-            objects.commit_ids,
+            *(self._id, known.undecided, objects.commit_ids),
         )
-        return made, dict.fromkeys(needed.datasources, Action.CLAIM)
+        return made, dict.fromkeys(needed.datasources, StagedAction.CLAIM)
 
     def _datasource_claims(
-        self, wanted: dict[str, Action], stated: FoundDatasources, known: KnownOperations
+        self, wanted: Mapping[str, StagedAction], found: FoundDatasources, known: KnownOperations
     ) -> list[Lock]:
-        known.read(row.operation for row in stated.claims)
-        commit_ids = {name: row.commit_id or "" for name, row in stated.rows.items()}
-        return lock(DATASOURCE, wanted, stated.claims, self._id, known.undecided, commit_ids)
+        known.read(row.operation for row in found.claims)
+        commit_ids = {name: row.commit_id or "" for name, row in found.rows.items()}
+        return lock(DATASOURCE, wanted, found.claims, self._id, known.undecided, commit_ids)
 
-    def _mind_terms(
+    # --- contracts --------------------------------------------------------------------------------
+
+    def _check_terms(
         self,
         rows: RowSet,
         held: Collection[str],
-        stated: FoundDatasources,
+        found: FoundDatasources,
         known: KnownOperations,
     ) -> tuple[Offence, ...]:
         """Checks the segments by the terms that were read, and expects these.
@@ -268,47 +301,61 @@ class _Work:
             return ()
         for name in held:
             bucket = bucket_of(name, self._buckets)
-            row = stated.rows.get(name)
+            row = found.rows.get(name)
             if row is not None and row.commit_id is not None:
                 rows.expect(Kind.DATASOURCE, bucket, name, row.commit_id)
             else:
-                # The claim says that it is not there, and is refused if it is by then.
+                # The claim is based on its absence, and is refused if it is there by then.
                 rows.reads(Kind.DATASOURCE, [bucket], name, name)
-        terms = {name: row.terms for name, row in stated.rows.items() if name in held}
-        coming = terms_to_come(
-            self._store, known.version, rows, terms, stated.claims, known.undecided, held
-        )
-        offences = segments.offences(coming)
+        terms = {name: row.terms for name, row in found.rows.items() if name in held}
+        offences = segments.offences(self._terms_to_come(rows, terms, held, found, known))
         if refused := refused_only(offences):
             raise violation(refused)
         return offences
 
-    # --- what it rests on -------------------------------------------------------------------------
+    def _terms_to_come(
+        self,
+        rows: RowSet,
+        terms: Mapping[str, Terms],
+        held: Collection[str],
+        found: FoundDatasources,
+        known: KnownOperations,
+    ) -> Mapping[str, Terms]:
+        """The terms once the operations that wait for their epochs have been applied.
 
-    def _expect(
-        self, rows: RowSet, view: OperationView, placed: Placed, ahead: Iterable[OperationRow]
-    ) -> None:
+        A part that is staged comes after what is ready, and is checked only once. The guard is
+        expected: nobody may declare the type of tables meanwhile.
+        """
+        undecided = known.undecided
+        ready = {key for key, each in undecided.items() if each.state is OperationState.READY}
+        moving = {
+            claim.key
+            for claim in found.claims
+            if claim.action == StagedAction.CLAIM and claim.operation in ready
+        } & set(held)
+        if not moving:
+            return terms
+        objects = all_objects(self._store, known.version)
+        if not any(row["kind"] == Kind.GUARD for row in rows.rows):
+            rows.guard(objects.guard, change=False)
+        staged = staged_objects(self._store, known.version)
+        limits = limits_of(after(objects.nodes, staged, in_order(objects.ready)))
+        return {
+            **terms,
+            **{
+                name: Terms.of(terms.get(name, NO_TERMS).contract, limits.get(name, {}))
+                for name in moving
+            },
+        }
+
+    # --- expectations -----------------------------------------------------------------------------
+
+    def _expect(self, rows: RowSet, view: OperationView, ahead: Iterable[OperationRow]) -> None:
         """The operation is open, those before it still wait, and the rows it claims are there."""
         rows.expect_operation(view.operation)
         for each in ahead:
             rows.expect_operation(each)
-        for key, placement in placed.placements.items():
+        for key, placement in self._placed.placements.items():
             if placement.base not in (ABSENT, AFTER):
                 bucket = segment_bucket(key, self._buckets)
                 rows.expect(Kind.SEGMENT, bucket, key, placement.base)
-
-    def _tell(self, placed: Placed, claims: Sequence[Lock], warnings: tuple[Offence, ...]) -> None:
-        self._placed, self._locks = placed, claims
-        content = self._content
-        segments = 0 if content.segments is None else content.segments.count
-        joined = placed.joined + sum(claim.joined for claim in claims)
-        total = segments + len(content.drops) + len(claims)
-        self.result = replace(
-            self.result,
-            segments=segments,
-            drops=len(content.drops),
-            objects=len(content.changes.keys),
-            claimed=total - joined,
-            joined=joined,
-            warnings=warnings,
-        )

@@ -1,1 +1,1 @@
-"""Reading a datasource: from segments to one frame, whatever their schemas."""
+"""Datasources: their merged schemas, and their data in one frame."""

@@ -6,23 +6,22 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from catalog.context import Context
-from catalog.contracts.reading import read_policy
+from catalog.contracts.store import read_policy
 from catalog.delta.layout import of_datasource
 from catalog.delta.store import AsOf
 from catalog.errors import NotInSnapshot
 from catalog.evolution.merge import Policy
 from catalog.evolution.projection import OnLoss
-from catalog.names.keys import check_name, reference
-from catalog.names.reading import stored_name
-from catalog.read.datasource_schema import DatasourceSchema
-from catalog.read.datasources import combined_schemas, frame_of
-from catalog.read.reader import Reader, Request
+from catalog.names.model import check_name, reference
+from catalog.names.store import stored_name
+from catalog.read.datasource import DatasourceSchema, combined_schemas, frame_of
+from catalog.read.reader import DataReader, ReadRequest
 from catalog.read.registry import Holders, Registry
-from catalog.read.selection import Where
+from catalog.read.scan import Where
 from catalog.schema import Schema
+from catalog.schema.canonical import MAX_DIGITS, is_prefix, resolve_prefix
+from catalog.schema.model import read_stored
 from catalog.schema.names import literal
-from catalog.schema.prefix import MAX_DIGITS, is_prefix, resolve_prefix
-from catalog.schema.stored import read_stored
 from catalog.words import chosen
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ class SchemaReader:
         context = self._context
         version = context.version(as_of)
         wanted = self._definition(schema, version) if isinstance(schema, str) else schema
-        request = Request(
+        request = ReadRequest(
             datasource,
             version,
             None if wanted is None else Schema.of(wanted),
@@ -95,7 +94,9 @@ class SchemaReader:
             options,
             segment_id,
         )
-        return Reader(context.spark, context.store, context.buckets, self._registry).read(request)
+        return DataReader(context.spark, context.store, context.buckets, self._registry).read(
+            request
+        )
 
     def _definition(self, text: str, version: int) -> Schema:
         """A schema given by its fingerprint, by name and version, or written out."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from catalog.delta.layout import of_datasource
@@ -14,27 +15,22 @@ from catalog.delta.store import Store
 from catalog.errors import InvalidInput, NotInSnapshot, Unreadable, WouldLose
 from catalog.evolution.merge import Policy, conflict_error
 from catalog.evolution.projection import Leeway, OnLoss, Refusal, fields_of, refusals, shape
-from catalog.evolution.sql import expressions
-from catalog.files.formats import escaped
-from catalog.read.datasource_schema import DatasourceSchema
-from catalog.read.datasources import combine, combined_schemas
-from catalog.read.origins import file_column, with_ids
-from catalog.read.places import check_places
+from catalog.evolution.upgrade import expressions
+from catalog.files.paths import Place, escaped, key_of
+from catalog.read.datasource import DatasourceSchema, combine, combined_schemas
 from catalog.read.registry import Registry
-from catalog.read.scans import Piece, Scan, in_order_of, scans_of
-from catalog.read.selection import Where, select
+from catalog.read.scan import Piece, Scan, Where, check_places, in_order_of, scans_of, select
 from catalog.schema import Schema
-from catalog.schema.columns import type_text
-from catalog.schema.names import identifier
+from catalog.schema.names import identifier, literal, type_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _NAMED = 3
 _FILES = {
-    # Names of folders are no columns, and nothing below a location is passed by.
+    # Names of folders are no columns, and everything below a location is read.
     "recursiveFileLookup": "true",
-    # Whatever the session says: rows that are missing must be an error.
+    # Whatever the session's settings: rows that are missing must be an error.
     "ignoreMissingFiles": "false",
     "ignoreCorruptFiles": "false",
 }
@@ -46,8 +42,8 @@ _OPTIONS: dict[str, dict[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Request:
-    """What to read and how; see `Catalog.read`."""
+class ReadRequest:
+    """The arguments of `Catalog.read`."""
 
     datasource: str
     version: int
@@ -60,7 +56,7 @@ class Request:
     segment_id: str | None = None
 
 
-class Reader:
+class DataReader:
     """Reads datasources: segments from the catalog's table, their data in the user's session."""
 
     def __init__(self, spark: SparkSession, store: Store, buckets: int, registry: Registry) -> None:
@@ -69,13 +65,14 @@ class Reader:
         self._buckets = buckets
         self._registry = registry
 
-    def read(self, request: Request) -> DataFrame:
+    def read(self, request: ReadRequest) -> DataFrame:
         """A frame over the segments' data; nothing of it is read yet."""
         entries = (
             f"(SELECT * FROM {self._store.pinned(request.version)} WHERE kind = 'segment' AND "
             f"{self._segments_of(request.datasource)})"
         )
-        # A condition of the user's is for the user's session, with its time zone and functions.
+        # A condition of the user is evaluated in the user's session, with its time zone and
+        # functions.
         own = request.where is None or isinstance(request.where, tuple)
         session = self._store.session if own else self._spark
         pieces = select(session, entries, request.where, request.format)
@@ -102,12 +99,10 @@ class Reader:
         read = _union(frames)
         if request.segment_id is None or not pieces:
             return read
-        return with_ids(read, pieces, request.segment_id)
+        return _with_ids(read, pieces, request.segment_id)
 
-    # --- what there is ----------------------------------------------------------------------------
-
-    def _datasource_schema(self, request: Request, pieces: Sequence[Piece]) -> Schema:
-        """The merge of all schemas of the datasource, whatever part of it is to be read."""
+    def _datasource_schema(self, request: ReadRequest, pieces: Sequence[Piece]) -> Schema:
+        """The merge of all schemas of the datasource, whichever part of it is read."""
         store, version, policy = self._store, request.version, request.policy
         if request.where is None:
             counts: dict[str | None, int] = Counter(piece.fingerprint for piece in pieces)
@@ -123,7 +118,7 @@ class Reader:
             raise conflict_error(found.conflicts)
         return found.schema
 
-    def _exists(self, request: Request) -> bool:
+    def _exists(self, request: ReadRequest) -> bool:
         if request.where is None:
             return False
         rows = self._store.session.sql(
@@ -135,9 +130,7 @@ class Reader:
     def _segments_of(self, datasource: str) -> str:
         return of_datasource(datasource, self._buckets)
 
-    # --- the data ---------------------------------------------------------------------------------
-
-    def _frame(self, scan: Scan, target: Schema, leeway: Leeway, request: Request) -> DataFrame:
+    def _frame(self, scan: Scan, target: Schema, leeway: Leeway, request: ReadRequest) -> DataFrame:
         reader = self._spark.read.format(scan.format).options(**_OPTIONS.get(scan.format, _FILES))
         reader = reader.options(**(request.options or {}))
         if scan.format == "delta":
@@ -151,9 +144,9 @@ class Reader:
         made = expressions(fields_of(source, target.struct(), leeway))
         if request.segment_id is None:
             return data.selectExpr(*made)
-        return data.selectExpr(*made, file_column(scan))
+        return data.selectExpr(*made, _file_column(scan))
 
-    def _nothing(self, target: Schema, request: Request) -> DataFrame:
+    def _nothing(self, target: Schema, request: ReadRequest) -> DataFrame:
         made = expressions(fields_of(Scan("").declared, target.struct(), Leeway()))
         if request.segment_id is not None:
             made.append(f"CAST(NULL AS STRING) AS {identifier(request.segment_id)}")
@@ -179,7 +172,7 @@ def _check(
 
 
 def _of_table(data: DataFrame, scan: Scan) -> StructType:
-    """The columns that a Delta table's segment was published with, as the table has them."""
+    """The published columns of a Delta table's segment, in the order of the table."""
     there = {field.name: field for field in data.schema.fields}
     for column in scan.readable:
         kind = there[column.name].dataType if column.name in there else None
@@ -219,7 +212,7 @@ def _check_id_column(name: str, target: Schema, scans: Iterable[Scan]) -> None:
         )
 
 
-def _no_segments(request: Request) -> NotInSnapshot:
+def _no_segments(request: ReadRequest) -> NotInSnapshot:
     return NotInSnapshot(
         f"Datasource {request.datasource} has no segments with a schema at version "
         f"{request.version}.",
@@ -234,3 +227,56 @@ def _union(frames: Sequence[DataFrame]) -> DataFrame:
         return frames[0]
     middle = len(frames) // 2
     return _union(frames[:middle]).unionAll(_union(frames[middle:]))
+
+
+# --- the segment of each row ----------------------------------------------------------------------
+
+_OURS = "__strata_"
+_FILE = f"{_OURS}file"
+_KEY = f"{_OURS}key"
+_ID = f"{_OURS}id"
+# The path of a file as `key_of` gives it: no scheme, no host, percent signs resolved.
+_FILE_KEY = (
+    "url_decode(replace(regexp_replace(_metadata.file_path, '^[A-Za-z][A-Za-z0-9+.-]*:(//[^/]*)?', "
+    "''), '+', '%2B'))"
+)
+
+
+def _file_column(scan: Scan) -> str:
+    """The expression for the file of a row, which `_with_ids` needs of every scan."""
+    if scan.format == "delta":
+        # A scan reads one table, whose files are not segments.
+        return f"{literal(_key(Place(scan.paths[0], scan.format, scan.version)))} AS {_FILE}"
+    return f"{_FILE_KEY} AS {_FILE}"
+
+
+def _with_ids(read: DataFrame, pieces: Sequence[Piece], name: str) -> DataFrame:
+    """The frame with the id of the segment of each row, found by the path of its file.
+
+    A file that belongs to no segment is an error when it is read, not a null.
+    """
+    keys = {_key(piece.place): piece.segment_id for piece in pieces}
+    if len(keys) < len(pieces):
+        raise Unreadable(
+            "Locations of two segments differ only in scheme or host, so their rows cannot be told "
+            "apart by the paths of their files; read without the segment id.",
+            datasource=pieces[0].segment_id.partition("/")[0],
+        )
+    # A location is a file, or a folder above it: a join for each depth that occurs.
+    found = []
+    for depth in sorted({key.count("/") for key in keys}):
+        here = [(key, name) for key, name in keys.items() if key.count("/") == depth]
+        key, known = f"{_KEY}_{depth}", f"{_ID}_{depth}"
+        ids = read.sparkSession.createDataFrame(here, f"{key} STRING, {known} STRING")
+        above = F.expr(f"substring_index({_FILE}, '/', {depth + 1})")
+        read = read.join(F.broadcast(ids), above == F.col(key), "left").drop(key)
+        found.append(F.col(known))
+    lost = F.concat(F.lit("No segment was found for the file "), F.col(_FILE))
+    segment = F.coalesce(*found, F.raise_error(lost).cast("string"))
+    columns = [F.col(identifier(column)) for column in read.columns if not column.startswith(_OURS)]
+    return read.select(*columns, segment.alias(name))
+
+
+def _key(place: Place) -> str:
+    key = key_of(place.path)
+    return key if place.version is None else f"{key}@v{place.version}"

@@ -1,16 +1,17 @@
-"""Schemas by fingerprint for a whole process: in memory, or loaded once for all who wait."""
+"""Schemas by fingerprint for a whole process: in memory, or loaded by a single flight."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from functools import partial
 from typing import Protocol
 
-from catalog.errors import CatalogError, LoadInterrupted, UnknownSchema
+from catalog.errors import CatalogError, UnknownSchema
 from catalog.schema import Schema
-from catalog.schema.stored import read_stored
+from catalog.schema.model import read_stored
+from catalog.single_flight import SingleFlight
 
 KEEP = 600.0
 _AGAIN = "The load that this call waited for was interrupted; call again."
@@ -19,7 +20,7 @@ Load = Callable[[Sequence[str]], Mapping[str, str]]
 
 
 class Holders(Protocol):
-    """Who else has schemas in memory, such as the snapshots of caches."""
+    """Others that have schemas in memory, such as the snapshots of caches."""
 
     def holds(self, fingerprint: str) -> bool:
         """Whether one of them has the schema; never slow."""
@@ -28,23 +29,13 @@ class Holders(Protocol):
         """The schema, if one of them has it."""
 
 
-class Nobody:
-    """Nobody else has any."""
-
-    def holds(self, fingerprint: str) -> bool:
-        return False
-
-    def held(self, fingerprint: str) -> Schema | None:
-        return None
-
-
 class Registry:
     """Gives out schemas; one that is not in memory is loaded before use, never guessed.
 
-    - Callers that want the same schema at one time share a load, and its failure; the next caller
+    - Callers that need the same schema at one time share a load and its failure; the next caller
       tries again.
-    - What was loaded is believed only if it has the fingerprint that was asked for.
-    - A schema that nobody asked for in a while is forgotten, unless somebody else holds it.
+    - A loaded schema is used only if it has the requested fingerprint.
+    - A schema that was not used for a while is forgotten, unless others hold it.
     """
 
     def __init__(
@@ -55,19 +46,19 @@ class Registry:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Args:
-        load: gives the payloads of those fingerprints that there are, in one query.
-        others: who else has schemas in memory.
-        keep: after how many seconds a schema that nobody asks for is forgotten.
+        load: gives the payloads of those fingerprints that exist, in one query.
+        others: others that have schemas in memory.
+        keep: the seconds after which an unused schema is forgotten.
         clock: seconds that only go forward.
         """
         self._load = load
-        self._others = others or Nobody()
+        self._others = others
         self._keep = keep
         self._clock = clock
-        # Nothing is parsed and nobody is asked while it is held.
+        # Nothing is parsed, loaded or taken from others while it is held.
         self._guard = threading.Lock()
         self._known: dict[str, tuple[Schema, float]] = {}
-        self._loading: dict[str, Future[Schema]] = {}
+        self._flight = SingleFlight[Schema](_AGAIN)
         self._swept = clock()
 
     def __len__(self) -> int:
@@ -85,98 +76,54 @@ class Registry:
     def many(self, fingerprints: Iterable[str], load: Load | None = None) -> dict[str, Schema]:
         """The schemas with these fingerprints; those that are missing come in one load.
 
-        `load` takes the place of the usual one, for who looks for them at an earlier version.
+        `load` replaces the usual one, to load them as of an earlier version.
         """
         wanted = tuple(dict.fromkeys(fingerprints))
         self._sweep()
         for fingerprint in wanted:
-            if self.find(fingerprint) is None:
+            if self._others is not None and self.find(fingerprint) is None:
                 schema = self._others.held(fingerprint)
                 if schema is not None:
                     self.learn(schema)
-        found, mine, theirs = self._claim(wanted)
-        if mine:
-            self._fetch(mine, load or self._load)
-        for fingerprint, future in mine.items():
-            found[fingerprint] = future.result()
-        for fingerprint, future in theirs.items():
+        shared = self._flight.run(wanted, self.find, partial(self._fetch, load or self._load))
+        found = shared.known | {name: future.result() for name, future in shared.mine.items()}
+        for fingerprint, future in shared.theirs.items():
             try:
                 found[fingerprint] = future.result()
             except UnknownSchema:
-                # Others may have looked at a version that does not have it.
+                # Others may have loaded it as of a version that does not have it.
                 found |= self.many([fingerprint], load)
         return {fingerprint: found[fingerprint] for fingerprint in wanted}
 
     def find(self, fingerprint: str) -> Schema | None:
-        """The schema if it is in memory here; never waits."""
+        """The schema if this registry has it in memory; never waits."""
         with self._guard:
-            return self._remembered(fingerprint)
+            entry = self._known.get(fingerprint)
+            if entry is None:
+                return None
+            self._known[fingerprint] = (entry[0], self._clock())
+            return entry[0]
 
     def learn(self, schema: Schema) -> None:
-        """Remembers a schema that came another way; a load of it that is under way is over."""
-        fingerprint = schema.fingerprint
+        """Remembers a schema that came another way, and ends a load of it that is under way."""
         with self._guard:
-            self._settle(fingerprint, schema)
+            self._known[schema.fingerprint] = (schema, self._clock())
+        self._flight.settle(schema.fingerprint, schema)
 
-    def _claim(
-        self, wanted: Sequence[str]
-    ) -> tuple[dict[str, Schema], dict[str, Future[Schema]], dict[str, Future[Schema]]]:
-        """What is known, what this caller has to load, and what others are loading."""
-        found: dict[str, Schema] = {}
-        mine: dict[str, Future[Schema]] = {}
-        theirs: dict[str, Future[Schema]] = {}
-        with self._guard:
-            for fingerprint in wanted:
-                schema = self._remembered(fingerprint)
-                if schema is not None:
-                    found[fingerprint] = schema
-                elif fingerprint in self._loading:
-                    theirs[fingerprint] = self._loading[fingerprint]
-                else:
-                    mine[fingerprint] = self._loading[fingerprint] = Future()
-        return found, mine, theirs
+    def _fetch(self, load: Load, fingerprints: Sequence[str]) -> dict[str, Schema | Exception]:
+        payloads = load(fingerprints)
+        return {name: self._arrive(name, payloads) for name in fingerprints}
 
-    def _remembered(self, fingerprint: str) -> Schema | None:
-        entry = self._known.get(fingerprint)
-        if entry is None:
-            return None
-        self._known[fingerprint] = (entry[0], self._clock())
-        return entry[0]
-
-    def _settle(self, fingerprint: str, schema: Schema) -> None:
-        self._known[fingerprint] = (schema, self._clock())
-        waiting = self._loading.pop(fingerprint, None)
-        if waiting is not None:
-            waiting.set_result(schema)
-
-    def _fetch(self, mine: Mapping[str, Future[Schema]], load: Load) -> None:
-        """Loads schemas; whatever happens, nobody is left waiting."""
+    def _arrive(self, fingerprint: str, payloads: Mapping[str, str]) -> Schema | CatalogError:
         try:
-            payloads = load(tuple(mine))
-            for fingerprint, future in mine.items():
-                try:
-                    self._arrive(fingerprint, future, _read(fingerprint, payloads))
-                except CatalogError as error:
-                    self._fail(fingerprint, future, error)
-        except BaseException as error:
-            # Who waits must not be told of an interrupt that was not meant for them.
-            told = error if isinstance(error, Exception) else LoadInterrupted(_AGAIN)
-            for fingerprint, future in mine.items():
-                self._fail(fingerprint, future, told)
-            raise
-
-    def _arrive(self, fingerprint: str, future: Future[Schema], schema: Schema) -> None:
+            schema = _read(fingerprint, payloads)
+        except CatalogError as error:
+            return error
         with self._guard:
-            # Somebody may have taught it meanwhile, and what is known stays.
-            if self._loading.get(fingerprint) is future:
-                self._settle(fingerprint, schema)
-
-    def _fail(self, fingerprint: str, future: Future[Schema], error: Exception) -> None:
-        with self._guard:
-            if self._loading.get(fingerprint) is not future:
-                return
-            del self._loading[fingerprint]
-        future.set_exception(error)
+            # It may have been learned meanwhile, and what is known stays.
+            self._known.setdefault(fingerprint, (schema, self._clock()))
+        self._flight.settle(fingerprint, schema)
+        return schema
 
     def _sweep(self) -> None:
         now = self._clock()
@@ -186,7 +133,7 @@ class Registry:
         with self._guard:
             old = [name for name, (_, used) in self._known.items() if now - used >= self._keep]
         for fingerprint in old:
-            if not self._others.holds(fingerprint):
+            if self._others is None or not self._others.holds(fingerprint):
                 with self._guard:
                     self._known.pop(fingerprint, None)
 

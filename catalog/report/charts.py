@@ -1,29 +1,85 @@
-"""Small charts as SVG text: values in, markup out, colours left to the page's style."""
+"""The growth of a catalog as small SVG charts; the colours are those of the page's style."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import count, pairwise
 from typing import TypeVar
 
-from catalog.report.figures import counted, exact, short
-from catalog.report.markup import Html, tag
+from catalog.report.content import CommitLine, Growth
+from catalog.report.markup import Html, clock, counted, exact, short, tag
 
 T = TypeVar("T")
 
 WIDTH, HEIGHT = 480, 220
 LEFT, RIGHT, TOP, BOTTOM = 54, 452, 12, 190
-# More marks than this cannot be told apart at the size the charts are shown in.
+# More marks than this cannot be distinguished at the size of the charts.
 MARKS = 120
-# Up to here every point has a dot of its own.
+# Up to so many points each has a dot of its own.
 _DOTS = 32
 _INTERVALS = 4
+
+# --- the charts of a report -----------------------------------------------------------------------
+
+
+def growth_charts(growth: Sequence[Growth], commits: Sequence[CommitLine]) -> Html:
+    """Charts of segments, rows, schemas and of what commits changed; a sentence without data."""
+    if not growth and not commits:
+        return tag("p", "There are no versions that can still be read.", class_="empty")
+    return tag(
+        "div",
+        _grown("segment", growth, lambda line: line.segments),
+        _grown("row", growth, lambda line: line.rows),
+        _grown("schema", growth, lambda line: line.schemas),
+        _changed(commits),
+        class_="charts",
+    )
+
+
+def _grown(noun: str, growth: Sequence[Growth], value: Callable[[Growth], int]) -> Html:
+    title = f"{noun.capitalize()}s by version"
+    points = [
+        Point(
+            line.version,
+            value(line),
+            f"{_at(line.version, line.at)}: {counted(value(line), noun)}",
+        )
+        for line in growth
+    ]
+    return tag("figure", tag("figcaption", title), step_chart(f"growth-{noun}", title, points))
+
+
+def _changed(commits: Sequence[CommitLine]) -> Html:
+    title = "Segments by commit"
+    bars = [
+        Bar(
+            line.version,
+            line.added,
+            line.removed,
+            f"{_at(line.version, line.at)}: {line.verb}, {exact(line.added)} added, "
+            f"{exact(line.removed)} removed, {exact(line.changed)} changed",
+        )
+        for line in commits
+    ]
+    keys = [
+        tag("span", tag("span", class_=f"swatch {kind}"), kind, class_="key")
+        for kind in ("added", "removed")
+    ]
+    return tag("figure", tag("figcaption", title, *keys), bar_chart("commit-sizes", title, bars))
+
+
+def _at(version: int, at: datetime) -> str:
+    return f"Version {version}, {clock(at)}"
+
+
+# --- charts of values -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Point:
-    """What stood after a version; the label is its tooltip."""
+    """A value after a version; the label is its tooltip."""
 
     version: int
     value: int
@@ -42,7 +98,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Scale:
-    """Places values between two coordinates, in proportion."""
+    """Maps values to coordinates, in proportion."""
 
     low: int
     high: int
@@ -50,14 +106,14 @@ class Scale:
     end: float
 
     def place(self, value: int) -> float:
-        """The coordinate of a value; the middle if all values are one."""
+        """The coordinate of a value; the middle if all values are equal."""
         if self.low == self.high:
             return (self.start + self.end) / 2
         return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
 
 
 def step_chart(name: str, title: str, points: Sequence[Point]) -> Html:
-    """An area as high at a version as the value that stood then; `name` is unique on a page."""
+    """An area as high at a version as the value after it; `name` is unique on a page."""
     if not points:
         return _nothing(name, title)
     ordered = sorted(points, key=lambda point: point.version)
@@ -81,7 +137,7 @@ def step_chart(name: str, title: str, points: Sequence[Point]) -> Html:
 
 
 def bar_chart(name: str, title: str, bars: Sequence[Bar]) -> Html:
-    """Bars upwards for what versions added and downwards for what they removed, side by side."""
+    """Bars upwards for what versions added and downwards for what they removed."""
     if not bars:
         return _nothing(name, title)
     ordered = sorted(bars, key=lambda bar: bar.version)
@@ -128,7 +184,7 @@ def version_ticks(low: int, high: int) -> range:
 def value_ticks(low: int, high: int) -> range:
     """Round values around all from `low`, zero or below, to `high`, zero or above."""
     step = _step(high - low)
-    # Never one tick alone: all values may be zero.
+    # At least two ticks: all values may be zero.
     top = -(-high // step) * step or (0 if low else step)
     return range(low // step * step, top + 1, step)
 
@@ -211,7 +267,7 @@ def _bar(bar: Bar, middle: float, slot: float, y: Scale) -> Html:
     marks = []
     for kind, size in (("added", bar.added), ("removed", -bar.removed)):
         if size:
-            # However small beside the others, what is there is seen.
+            # A bar is visible however small it is.
             height = max(1.0, abs(y.place(size) - zero))
             marks.append(
                 tag(

@@ -1,4 +1,4 @@
-"""A report as one HTML page that needs nothing but itself: no network and no storage."""
+"""A report as one self-contained HTML page: no network and no storage."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import hashlib
 from collections.abc import Sequence
 from importlib import resources
 
-from catalog.report import figures, growth, listings, tables
-from catalog.report.markup import Html, join, tag
-from catalog.report.model import Problem, Report, SchemaLine, Totals
+from catalog.report import markup, tables
+from catalog.report.charts import growth_charts
+from catalog.report.content import BrokenPromise, Report, SchemaLine, Totals
+from catalog.report.markup import Html, counted, exact, join, tag
 
-# A tile shows every digit of a count up to here.
+# A tile shows every digit of a smaller count.
 _DIGITS_SHOWN = 10**7
 
 _SECTIONS = (
@@ -31,7 +32,7 @@ def render(report: Report) -> str:
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
-        # Should anything from the catalog ever get through as markup, it still cannot run or load.
+        # Even if text of the catalog became markup, it could neither run nor load anything.
         tag("meta", http_equiv="Content-Security-Policy", content=_policy(style, script)),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="referrer", content="no-referrer"),
@@ -91,32 +92,32 @@ def _contents(report: Report) -> list[Html]:
     return [
         _verdict(report.problems, report.verified),
         _tiles(totals),
-        _section("growth", growth.show(report.growth, report.commits)),
+        _section("growth", growth_charts(report.growth, report.commits)),
         _section(
             "datasources",
-            tables.show(listings.datasources(report.datasources, listed)),
+            tables.datasources(report.datasources, listed),
             _cut(len(report.datasources), totals.datasources),
         ),
         _section(
             "schemas",
             _sharing(report.schemas, totals),
-            tables.show(listings.schemas(report.schemas)),
-            # Whether orphans are among the listed or not, this many must be.
+            tables.schemas(report.schemas),
+            # At least so many must be listed, whether orphans are among them or not.
             _cut(len(report.schemas), totals.schemas - totals.orphans),
         ),
         _section(
             "waiting",
             _quarantine(totals),
-            tables.show(listings.waiting(report.waiting)),
+            tables.waiting(report.waiting),
             _cut(len(report.waiting), totals.segments_without_schema),
         ),
         _section(
             "unused",
-            tables.show(listings.unused(report.unused)),
+            tables.unused(report.unused),
             _cut(len(report.unused), totals.orphans + totals.retired),
         ),
-        _section("commits", tables.show(listings.commits(report.commits))),
-        _section("runs", tables.show(listings.runs(report.runs))),
+        _section("commits", tables.commits(report.commits)),
+        _section("runs", tables.runs(report.runs)),
     ]
 
 
@@ -125,9 +126,9 @@ def _section(name: str, *children: Html | None) -> Html:
     return tag("section", heading, *children, id=name, aria_labelledby=f"{name}-heading")
 
 
-def _verdict(problems: Sequence[Problem], verified: str) -> Html:
+def _verdict(problems: Sequence[BrokenPromise], verified: str) -> Html:
     if problems:
-        found = figures.counted(len(problems), "problem")
+        found = counted(len(problems), "problem")
         return _banner("bad", f"{found} found", verified, tag("ul", *map(_problem, problems)))
     if not verified:
         return _banner("busy", "The promises were not checked", verified)
@@ -146,13 +147,13 @@ def _banner(mood: str, headline: str, verified: str, *more: Html) -> Html:
     )
 
 
-def _problem(problem: Problem) -> Html:
+def _problem(problem: BrokenPromise) -> Html:
     return tag(
         "li",
         tables.badge(problem.promise, "bad"),
         " ",
         tag("bdi", problem.what),
-        tag("span", f" ({figures.exact(problem.count)} found)", class_="muted"),
+        tag("span", f" ({exact(problem.count)} found)", class_="muted"),
         tag("code", problem.example, class_="example") if problem.example else None,
     )
 
@@ -162,7 +163,7 @@ def _tiles(totals: Totals) -> Html:
         "dl",
         _tile("Segments", totals.segments),
         _tile("Rows", totals.rows),
-        _tile("Size", totals.size_bytes, figures.size(totals.size_bytes)),
+        _tile("Size", totals.size_bytes, markup.size(totals.size_bytes)),
         _tile("Schemas", totals.schemas),
         _tile("Datasources", totals.datasources),
         _tile("Orphans", totals.orphans),
@@ -173,12 +174,12 @@ def _tiles(totals: Totals) -> Html:
 
 
 def _tile(name: str, value: int, words: str | None = None) -> Html:
-    exact = figures.exact(value)
-    shown = words or (exact if value < _DIGITS_SHOWN else figures.short(value))
+    digits = exact(value)
+    shown = words or (digits if value < _DIGITS_SHOWN else markup.short(value))
     return tag(
         "div",
         tag("dt", name),
-        tag("dd", tag("data", shown, value=value, title=exact)),
+        tag("dd", tag("data", shown, value=value, title=digits)),
         id=f"total-{name.lower().replace(' ', '-')}",
     )
 
@@ -189,14 +190,14 @@ def _sharing(schemas: Sequence[SchemaLine], totals: Totals) -> Html | None:
     shared = sum(line.datasources > 1 for line in schemas)
     most = max(line.datasources for line in schemas)
     sentences = [
-        f"{figures.counted(totals.schemas, 'schema')} for "
-        f"{figures.counted(totals.segments, 'segment')} in "
-        f"{figures.counted(totals.datasources, 'datasource')}."
+        f"{counted(totals.schemas, 'schema')} for "
+        f"{counted(totals.segments, 'segment')} in "
+        f"{counted(totals.datasources, 'datasource')}."
     ]
     if shared:
         sentences.append(
-            f"Shared by several datasources: {figures.exact(shared)} of those listed, "
-            f"one of them by {figures.exact(most)}."
+            f"Shared by several datasources: {exact(shared)} of those listed, "
+            f"one of them by {exact(most)}."
         )
     return tag("p", join(sentences, " "), class_="lead")
 
@@ -205,8 +206,8 @@ def _quarantine(totals: Totals) -> Html | None:
     if not totals.segments_quarantined:
         return None
     words = (
-        f"In quarantine: {figures.exact(totals.segments_quarantined)} of "
-        f"{figures.exact(totals.segments_without_schema)}. Their data does not say its schema; a "
+        f"In quarantine: {exact(totals.segments_quarantined)} of "
+        f"{exact(totals.segments_without_schema)}. Their data does not say its schema; a "
         "backfill asks it again when the pause is over."
     )
     return tag("p", words, class_="lead")
@@ -215,5 +216,5 @@ def _quarantine(totals: Totals) -> Html | None:
 def _cut(listed: int, total: int) -> Html | None:
     if listed >= total:
         return None
-    words = f"Listed: {figures.exact(listed)} of {figures.exact(total)}, the most important ones."
+    words = f"Listed: {exact(listed)} of {exact(total)}, the most important ones."
     return tag("p", words, class_="muted")

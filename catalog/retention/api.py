@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Unpack
 
 from catalog.context import CallOptions, Context
 from catalog.delta.store import AsOf
-from catalog.files.copying import Copier
-from catalog.files.opening import Files, OpenFile
+from catalog.files.storage import Copier, Files, OpenFile
 from catalog.model import DropResult, check_datasources, check_positive
-from catalog.retention.archiver import Archiver
+from catalog.retention.archive import Archiver
 from catalog.retention.report import RetentionReport
 from catalog.retention.retainer import DEFAULT_LIMIT, Retainer
 from catalog.segments.drop import Dropper, as_seen

@@ -1,14 +1,15 @@
-"""What retention did, or would do."""
+"""The report of a run of retention."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 
 @dataclass(frozen=True)
 class RetentionFailure:
-    """A segment that should have gone and is still there."""
+    """A segment that exceeds its rule and could not be dropped."""
 
     segment_id: str
     reason: str
@@ -16,26 +17,26 @@ class RetentionFailure:
 
 @dataclass(frozen=True)
 class Retained:
-    """What retention did with one datasource.
+    """The result for one datasource.
 
     Attributes:
         datasource: its name.
-        rule: key of the rule that holds for it; empty if that could not be told.
+        rule: key of its rule; empty if none could be determined.
         action: drop or archive.
-        segments: how many go by the rule.
+        segments: number of segments that exceed the rule.
         by_age: those of them that are too old.
         by_count: those that are only too many.
-        num_rows: rows of all that go, as far as they are known.
-        size_bytes: bytes of all that go, as far as they are known.
-        oldest: moment of the oldest that goes: the end of its interval, else its publication.
-        newest: of the newest that goes.
-        archived: segments whose data was copied, or was found copied, by this run.
+        num_rows: rows of all of them, where known.
+        size_bytes: bytes of all of them, where known.
+        oldest: time of the oldest: the end of its interval, else its publication.
+        newest: the same of the newest.
+        archived: segments whose data this run copied or found copied.
         dropped: segments that it dropped.
-        overtaken: segments that somebody replaced or dropped meanwhile; they were left alone.
-        failed: segments that are still there, because of claims or of their data.
+        overtaken: segments that others replaced or dropped meanwhile; they were skipped.
+        failed: segments that could not be dropped, because of claims or of their data.
         failures: the first of them, with the reasons.
-        left: segments that were not tried, because of a limit, of trouble or of a dry run.
-        problem: why the datasource as a whole was given up; empty if it was not.
+        left: segments that were not tried: beyond the limit, after an error, or in a dry run.
+        problem: the error that ended the work on the datasource; empty if there was none.
     """
 
     datasource: str
@@ -59,7 +60,7 @@ class Retained:
 
 @dataclass(frozen=True)
 class RefusedRule:
-    """A rule that holds for nothing, because it breaks the rules for rules."""
+    """A rule that is not valid and is ignored."""
 
     key: str
     reason: str
@@ -67,15 +68,15 @@ class RefusedRule:
 
 @dataclass(frozen=True)
 class RetentionReport:
-    """What retention did, or would do.
+    """Result of a run, or of its dry run.
 
     Attributes:
-        version: the version that was looked at; rules and segments are those of it.
-        datasources: those of which something goes, or that are in trouble.
-        refused: rules that hold for nothing, with the reasons.
-        dry_run: whether it only looked.
-        seconds: how long it worked.
-        retries: commits that were tried again because another came first.
+        version: the version of the rules and segments.
+        datasources: those with segments to drop, or with an error.
+        refused: rules that are not valid, with the reasons.
+        dry_run: whether nothing was changed.
+        seconds: duration of the run.
+        retries: commits that were tried again after a conflict.
     """
 
     version: int
@@ -87,12 +88,12 @@ class RetentionReport:
 
     @property
     def segments(self) -> int:
-        """Segments that go by the rules."""
+        """Segments that exceed their rules."""
         return sum(each.segments for each in self.datasources)
 
     @property
     def archived(self) -> int:
-        """Segments whose data is in an archive now."""
+        """Segments whose data is in an archive."""
         return sum(each.archived for each in self.datasources)
 
     @property
@@ -107,7 +108,7 @@ class RetentionReport:
 
     @property
     def failed(self) -> int:
-        """Segments that should have gone and are still there."""
+        """Segments that could not be dropped."""
         return sum(each.failed for each in self.datasources)
 
     @property
@@ -117,10 +118,37 @@ class RetentionReport:
 
     @property
     def troubled(self) -> int:
-        """Datasources that were given up, and rules that hold for nothing."""
+        """Datasources with an error, and rules that are not valid."""
         return sum(bool(each.problem) for each in self.datasources) + len(self.refused)
 
     @property
     def ok(self) -> bool:
-        """Whether no rule, no datasource and no segment was in trouble."""
+        """Whether there was no error and no failure."""
         return not (self.troubled or self.failed)
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            "segments": self.segments,
+            **self._counts(),
+            "troubled": self.troubled - len(self.refused),
+            "refused": len(self.refused),
+            "dry_run": self.dry_run,
+            "retries": self.retries,
+        }
+
+    def figures(self) -> dict[str, float]:
+        return {
+            **{f"retention_{name}": count for name, count in self._counts().items()},
+            "retention_troubled": self.troubled,
+            "conflicts_retried": self.retries,
+        }
+
+    def _counts(self) -> dict[str, int]:
+        return {
+            "archived": self.archived,
+            "dropped": self.dropped,
+            "overtaken": self.overtaken,
+            "failed": self.failed,
+            "left": self.left,
+        }

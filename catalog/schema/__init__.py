@@ -1,6 +1,5 @@
-"""A schema as a value: parsed, checked, fingerprinted. Nothing here needs a session."""
+"""A schema as a value: parsed, checked, fingerprinted, translated. Nothing here needs a session."""
 
-from catalog.schema.columns import Column
-from catalog.schema.value import Schema
+from catalog.schema.model import Schema, SchemaColumn
 
-__all__ = ["Column", "Schema"]
+__all__ = ["Schema", "SchemaColumn"]

@@ -1,8 +1,8 @@
 """Arrow schemas to Spark's and back, without a session.
 
-What Arrow can hold but not say (`varchar(10)`, a collation, `time(3)`, `interval hour`) is noted in
-the field's metadata, so that every type with an Arrow form comes back as it was. Unsigned integers
-and half floats are refused and not widened: a wider column would be another schema than the data's.
+What Arrow can hold but not name (`varchar(10)`, a collation, `time(3)`, `interval hour`) is noted
+in the field's metadata, so that every type with an Arrow form comes back as it was. Unsigned
+integers and half floats are refused and not widened: that would be another schema than the data's.
 """
 
 from __future__ import annotations
@@ -18,63 +18,51 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 from catalog.errors import InvalidSchema
 from catalog.schema import atoms
 from catalog.schema.ddl import parse_type
-from catalog.schema.names import child, shown
-from catalog.schema.rules import check_depth
+from catalog.schema.names import child, held, shown
+from catalog.schema.rules import check_depth, refused
 
 _NOTE = b"strata.type"
 _COMMENT = b"comment"
 
-_TO_SPARK: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
-    (is_.is_boolean, "boolean"),
-    (is_.is_int8, "tinyint"),
-    (is_.is_int16, "smallint"),
-    (is_.is_int32, "int"),
-    (is_.is_int64, "bigint"),
-    (is_.is_float32, "float"),
-    (is_.is_float64, "double"),
-    (is_.is_string, "string"),
-    (is_.is_large_string, "string"),
-    (is_.is_string_view, "string"),
-    (is_.is_binary, "binary"),
-    (is_.is_large_binary, "binary"),
-    (is_.is_binary_view, "binary"),
-    (is_.is_fixed_size_binary, "binary"),
-    (is_.is_date, "date"),
-    (is_.is_duration, "interval day to second"),
-    (is_.is_null, "void"),
-)
-
-_TO_ARROW: dict[str, Callable[[], pa.DataType]] = {
-    "boolean": pa.bool_,
-    "tinyint": pa.int8,
-    "smallint": pa.int16,
-    "int": pa.int32,
-    "bigint": pa.int64,
-    "float": pa.float32,
-    "double": pa.float64,
-    "string": pa.string,
-    "char": pa.string,
-    "varchar": pa.string,
-    "binary": pa.binary,
-    "date": pa.date32,
-    "timestamp": lambda: pa.timestamp("us", tz="UTC"),
-    "timestamp_ntz": lambda: pa.timestamp("us"),
-    "time": lambda: pa.time64("us"),
-    "day-time": lambda: pa.duration("us"),
-    "void": pa.null,
+_TO_ARROW: dict[str, pa.DataType] = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "char": pa.string(),
+    "varchar": pa.string(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "time": pa.time64("us"),
+    "day-time": pa.duration("us"),
+    "void": pa.null(),
 }
 
-_TIME_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 6}
+# By Arrow's number of the type, so for any unit and size; times are read by class.
+_TO_SPARK: dict[int, str] = {
+    **{stored.id: name for name, stored in _TO_ARROW.items()},
+    **{kind.id: "string" for kind in (pa.string(), pa.large_string(), pa.string_view())},
+    **{kind.id: "binary" for kind in (pa.binary(1), pa.large_binary(), pa.binary_view())},
+    pa.date64().id: "date",
+    pa.duration("us").id: "interval day to second",
+}
 
 _LISTS = (
-    is_.is_list,
-    is_.is_large_list,
-    is_.is_fixed_size_list,
-    is_.is_list_view,
-    is_.is_large_list_view,
+    pa.ListType,
+    pa.LargeListType,
+    pa.FixedSizeListType,
+    pa.ListViewType,
+    pa.LargeListViewType,
 )
+_TIME_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 6}
 
-_WAYS_OUT: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
+_HINTS: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
     (is_.is_unsigned_integer, "cast it to the next larger signed integer, or to decimal(20,0)"),
     (is_.is_float16, "cast it to float32"),
     (is_.is_decimal, "cast it to decimal128 with precision 1 to 38 and scale 0 to the precision"),
@@ -119,9 +107,6 @@ def _spark_type(field: pa.Field[pa.DataType], path: str, depth: int) -> DataType
 
 
 def _plain_type(kind: pa.DataType, path: str, depth: int) -> DataType:
-    for matches, name in _TO_SPARK:
-        if matches(kind):
-            return parse_type(name)
     if isinstance(kind, pa.TimestampType):
         return spark.TimestampNTZType() if kind.tz is None else spark.TimestampType()
     if isinstance(kind, pa.Time32Type | pa.Time64Type):
@@ -130,12 +115,13 @@ def _plain_type(kind: pa.DataType, path: str, depth: int) -> DataType:
         return _plain_type(kind.value_type, path, depth)
     if is_.is_decimal(kind) and 1 <= kind.precision <= 38 and 0 <= kind.scale <= kind.precision:
         return spark.DecimalType(kind.precision, kind.scale)
-    return _nested_type(kind, path, depth + 1)
+    name = _TO_SPARK.get(kind.id)
+    return _nested_type(kind, path, depth + 1) if name is None else parse_type(name)
 
 
 def _nested_type(kind: pa.DataType, path: str, depth: int) -> DataType:
     check_depth(depth, path)
-    if any(matches(kind) for matches in _LISTS):
+    if isinstance(kind, _LISTS):
         element: pa.Field[pa.DataType] = cast(Any, kind).value_field
         return ArrayType(_spark_type(element, f"{path}.element", depth), element.nullable)
     if isinstance(kind, pa.MapType):
@@ -144,13 +130,10 @@ def _nested_type(kind: pa.DataType, path: str, depth: int) -> DataType:
         return MapType(key, value, kind.item_field.nullable)
     if isinstance(kind, pa.StructType):
         return StructType([_spark_field(field, path, depth) for field in kind])
-    hints = (hint for matches, hint in _WAYS_OUT if matches(kind))
-    raise InvalidSchema(
-        f"column {shown(path)} has Arrow type {shown(str(kind))}, which Spark has no equal of; "
-        + next(hints, "cast it to the type that it is stored as"),
-        column=path,
-        value=str(kind),
-    )
+    hints = (hint for matches, hint in _HINTS if matches(kind))
+    hint = next(hints, "cast it to the type that it is stored as")
+    problem = f"has Arrow type {shown(str(kind))}, which Spark has no equal of; {hint}"
+    raise refused(path, problem, str(kind))
 
 
 def _noted(field: pa.Field[pa.DataType], key: bytes, path: str) -> str | None:
@@ -158,71 +141,52 @@ def _noted(field: pa.Field[pa.DataType], key: bytes, path: str) -> str | None:
     try:
         return None if note is None else note.decode()
     except UnicodeDecodeError:
-        raise InvalidSchema(
-            f"the {key.decode()} of column {shown(path)} must be UTF-8 text; rewrite it",
-            column=path,
-            value=note,
-        ) from None
+        problem = f"must have UTF-8 text as its {key.decode()}; rewrite it"
+        raise refused(path, problem, note) from None
 
 
 # --- to Arrow ---
 
 
 def _arrow_field(field: StructField, path: str, depth: int) -> pa.Field[pa.DataType]:
-    here = child(path, field.name)
-    comment = field.metadata.get("comment")
-    kept = {} if comment is None else {_COMMENT: comment.encode()}
-    return _named_field(field.name, field.dataType, field.nullable, here, depth, kept)
+    here, comment = child(path, field.name), field.metadata.get("comment")
+    return _slot(field.name, field.dataType, field.nullable, here, depth, comment)
 
 
-def _named_field(
-    name: str,
-    kind: DataType,
-    nullable: bool,
-    path: str,
-    depth: int,
-    metadata: dict[bytes, bytes] | None = None,
+def _slot(
+    name: str, kind: DataType, nullable: bool, path: str, depth: int, comment: str | None = None
 ) -> pa.Field[pa.DataType]:
-    stored = _arrow_type(kind, path, depth)
+    """The Arrow field of a column, or of what an array or a map holds."""
+    stored = _arrow_type(kind, path, depth + 1)
     if is_.is_null(stored) and not nullable:
-        raise InvalidSchema(
-            f"column {shown(path)} is void and never null, which Arrow refuses; let it be null or "
-            "leave it out",
-            column=path,
-            value="void",
-        )
+        problem = "is void and never null, which Arrow refuses; let it be null or leave it out"
+        raise refused(path, problem, "void")
+    kept = {} if comment is None else {_COMMENT: comment.encode()}
     text = atoms.text_of(kind)
-    kept = dict(metadata or {})
     if text is not None and atoms.text_of(_plain_type(stored, path, depth)) != text:
         kept[_NOTE] = text.encode()
-    return pa.field(name, stored, nullable=nullable, metadata=kept or None)
+    return pa.field(name, stored, nullable, kept or None)
 
 
 def _arrow_type(kind: DataType, path: str, depth: int) -> pa.DataType:
-    depth += 1
+    inside = held(kind)
+    if inside or isinstance(kind, StructType):
+        check_depth(depth, path)
     if isinstance(kind, StructType):
-        check_depth(depth, path)
         return pa.struct([_arrow_field(field, path, depth) for field in kind.fields])
-    if isinstance(kind, ArrayType):
-        check_depth(depth, path)
-        here = f"{path}.element"
-        return pa.list_(_named_field("element", kind.elementType, kind.containsNull, here, depth))
-    if isinstance(kind, MapType):
-        check_depth(depth, path)
-        key = _named_field("key", kind.keyType, False, f"{path}.key", depth)
-        value = _named_field(
-            "value", kind.valueType, kind.valueContainsNull, f"{path}.value", depth
-        )
+    if inside:
+        slots = [_slot(name, inner, may, f"{path}.{name}", depth) for name, inner, may in inside]
         # The stubs know only types here; with fields the notes of key and value are kept.
-        return cast(pa.DataType, cast(Any, pa.map_)(key, value))
+        make: Any = pa.map_ if isinstance(kind, MapType) else pa.list_
+        return cast(pa.DataType, make(*slots))
     stored = _storage(kind)
     if stored is None:
         name = atoms.text_of(kind) or str(kind)
-        raise InvalidSchema(
-            f"column {shown(path)} has type {name}, which Arrow has no equal of; cast it, for "
-            "instance to string, or leave it out",
-            column=path,
-            value=name,
+        raise refused(
+            path,
+            f"has type {name}, which Arrow has no equal of; cast it, for instance to string, or "
+            "leave it out",
+            name,
         )
     return stored
 
@@ -230,9 +194,4 @@ def _arrow_type(kind: DataType, path: str, depth: int) -> pa.DataType:
 def _storage(kind: DataType) -> pa.DataType | None:
     if isinstance(kind, spark.DecimalType):
         return pa.decimal128(kind.precision, kind.scale)
-    if isinstance(kind, spark.DayTimeIntervalType):
-        return _TO_ARROW["day-time"]()
-    text = atoms.text_of(kind) or ""
-    # `string collate X`, `varchar(10)` and `time(3)` are stored as their first word says.
-    base = text if text.startswith("interval") else text.partition(" ")[0].partition("(")[0]
-    return _TO_ARROW[base]() if base in _TO_ARROW else None
+    return _TO_ARROW.get(atoms.stem(kind))

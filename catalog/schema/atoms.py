@@ -1,6 +1,8 @@
-"""Spark's atomic types: their names, and the limits of their parameters.
+"""Spark's atomic types and collations: their names, and the limits of their parameters.
 
 The names are spelled out here and not taken from pyspark, because fingerprints are made of them.
+Spark reads the names of collations in any case and their modifiers in any order; a fingerprint
+needs one spelling.
 """
 
 from __future__ import annotations
@@ -10,8 +12,6 @@ from typing import Any
 
 import pyspark.sql.types as spark
 from pyspark.sql.types import DataType
-
-from catalog.schema import collation
 
 SIMPLE: dict[str, type[DataType]] = {
     "boolean": spark.BooleanType,
@@ -59,6 +59,15 @@ def text_of(atom: DataType) -> str | None:
     return render(atom) if render else None
 
 
+def stem(atom: DataType) -> str:
+    """The type's name without parameters: `string`, `varchar`, `time`, `day-time`."""
+    if isinstance(atom, spark.YearMonthIntervalType):
+        return "year-month"
+    if isinstance(atom, spark.DayTimeIntervalType):
+        return "day-time"
+    return (text_of(atom) or "").partition(" ")[0].partition("(")[0]
+
+
 def fault(atom: DataType) -> str | None:
     """What is wrong with the type's parameters and what to write instead, or None."""
     check = _CHECKS.get(type(atom).__name__)
@@ -66,7 +75,7 @@ def fault(atom: DataType) -> str | None:
 
 
 def _string_text(atom: Any) -> str:
-    plain = atom.collation == collation.DEFAULT
+    plain = atom.collation == DEFAULT_COLLATION
     return "string" if plain else f"string collate {atom.collation}"
 
 
@@ -101,7 +110,7 @@ def _within(value: object, low: int, high: int) -> bool:
 
 
 def _string_fault(atom: Any) -> str | None:
-    name = collation.normalize(str(atom.collation))
+    name = normalize_collation(str(atom.collation))
     if name is None:
         return f"collation {atom.collation!r} is not known; use one that collations() lists"
     # pyspark takes any spelling, and then writes `utf8_lcase` to JSON as a collation of ICU.
@@ -143,3 +152,39 @@ _CHECKS: dict[str, Callable[[Any], str | None]] = {
     "DayTimeIntervalType": _interval_fault,
     "TimeType": _time_fault,
 }
+
+
+# --- collations of Spark 4.2 ---
+
+DEFAULT_COLLATION = "UTF8_BINARY"
+
+_BYTEWISE = ("UTF8_BINARY", "UTF8_LCASE")
+_LOCALES = """
+UNICODE af am ar ar_SAU as az be bg blo bn bo br bs bs_Cyrl ca ceb chr cs cy da de de_AUT dsb dz
+ee el en en_USA eo es et fa fa_AFG ff ff_Adlm fi fil fo fr fr_CAN fy ga gl gu ha haw he he_ISR
+hi hr hsb hu hy id id_IDN ig is it ja ka kk kk_Arab kl km kn ko kok ku ky lb lij lkt ln lo lt lv
+mk ml mn mr ms mt my nb nb_NOR ne nl nn no nso om or pa pa_Guru pa_Guru_IND pl ps pt ro ru sa se
+si sk sl smn sq sr sr_Cyrl sr_Cyrl_BIH sr_Cyrl_MNE sr_Cyrl_SRB sr_Latn sr_Latn_BIH sr_Latn_SRB
+st sv sw ta te th tk tn to tr ug uk ur uz vi wae wo xh yi yo zh zh_Hans zh_Hans_CHN zh_Hans_SGP
+zh_Hant zh_Hant_HKG zh_Hant_MAC zh_Hant_TWN zu
+"""
+_SPELLING = {name.upper(): name for name in (*_BYTEWISE, *_LOCALES.split())}
+
+# Modifier → its group, which is named after the member that is written (the other is the default).
+_MODIFIERS = {"CS": "CI", "CI": "CI", "AS": "AI", "AI": "AI", "RTRIM": "RTRIM"}
+
+
+def normalize_collation(name: str) -> str | None:
+    """The one spelling of a collation name, or None when Spark does not know it."""
+    parts = name.upper().split("_")
+    given: dict[str, str] = {}
+    while len(parts) > 1 and parts[-1] in _MODIFIERS:
+        modifier = parts.pop()
+        group = _MODIFIERS[modifier]
+        if group in given:
+            return None
+        given[group] = modifier
+    base = _SPELLING.get("_".join(parts))
+    if base is None or (base in _BYTEWISE and given.keys() - {"RTRIM"}):
+        return None
+    return "_".join([base, *(m for m in ("CI", "AI", "RTRIM") if given.get(m) == m)])

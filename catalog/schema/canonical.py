@@ -1,4 +1,4 @@
-"""The canonical form of a schema, version 1, and its fingerprint.
+"""The canonical form of a schema, version 1, and its fingerprint, also in the short form.
 
     canonical = "strata-schema/1:" struct
     struct    = "struct<" [ field { "," field } ] ">"        fields sorted by name
@@ -23,18 +23,26 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+from collections.abc import Iterable
 
 import xxhash
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
-from catalog.errors import InvalidSchema
+from catalog.errors import AmbiguousFingerprint, InvalidInput, InvalidSchema, UnknownSchema
 from catalog.schema import atoms
+from catalog.words import listed
 
 PREFIX = "strata-schema/1:"
 
+# A fingerprint may be typed by any unique beginning, as with git.
+MIN_DIGITS = 4
+MAX_DIGITS = 32
+_HEX = re.compile(r"[0-9a-f]*")
+
 
 def canonical(schema: StructType) -> str:
-    """The one text that stands for this schema; the schema must have passed the rules."""
+    """The one text that represents this schema, which must have passed the rules."""
     return PREFIX + _type(schema)
 
 
@@ -72,3 +80,36 @@ def _field(field: StructField) -> str:
 
 def _null(allowed: bool) -> str:
     return "?" if allowed else "!"
+
+
+# --- fingerprints as people type them ---
+
+
+def is_prefix(text: str) -> bool:
+    """Whether a text has the form of a fingerprint's beginning; no definition has."""
+    return MIN_DIGITS <= len(text) <= MAX_DIGITS and _HEX.fullmatch(text.lower()) is not None
+
+
+def resolve_prefix(prefix: str, fingerprints: Iterable[str]) -> str:
+    """The one fingerprint that begins with `prefix`, in upper or lower case."""
+    if not is_prefix(prefix):
+        raise InvalidInput(
+            f"a fingerprint is typed as {MIN_DIGITS} to {MAX_DIGITS} hexadecimal digits, not "
+            f"{prefix!r}; copy more or less of it",
+            value=prefix,
+        )
+    found = sorted({each for each in fingerprints if each.startswith(prefix.lower())})
+    if not found:
+        raise UnknownSchema(
+            f"no schema has a fingerprint that begins with {prefix!r}; list the schemas to see "
+            "which there are",
+            value=prefix,
+        )
+    if len(found) > 1:
+        raise AmbiguousFingerprint(
+            f"{prefix!r} is the beginning of {len(found)} fingerprints: {listed(found, ', ')}; "
+            "type more digits",
+            value=prefix,
+            candidates=found[:5],
+        )
+    return found[0]

@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
 from catalog.errors import InvalidSchema
-from catalog.schema import atoms, collation
+from catalog.schema import atoms
 from catalog.schema.names import quote
 from catalog.schema.rules import MAX_DEPTH
 from catalog.schema.tokens import END, NUMBER, QUOTED, STRING, WORD, Cursor, Token, tokenize
@@ -213,7 +213,7 @@ class _Parser(Cursor):
         while self.accept("."):
             parts.append(self._name())
         builtin = [part.lower() for part in parts[:-1]] in ([], ["system", "builtin"])
-        name = collation.normalize(parts[-1]) if builtin else None
+        name = atoms.normalize_collation(parts[-1]) if builtin else None
         if name is None:
             self.fail(token, f"collation {'.'.join(parts)[:80]!r} is not known; see collations()")
         return StringType(name)

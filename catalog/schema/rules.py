@@ -9,34 +9,37 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 
 from catalog.errors import InvalidSchema
 from catalog.schema import atoms
-from catalog.schema.names import child, shown
+from catalog.schema.names import child, held, shown
 
 MAX_DEPTH = 64
 MAX_COLUMNS = 10_000
 MAX_NAME = 255
 
-# A map of maps that share one Python object doubles with each level and holds no column to count.
-_MAX_TYPES = 4 * MAX_COLUMNS
+# A map of maps that share one Python object doubles with each level and has no columns to count.
+MAX_TYPES = 4 * MAX_COLUMNS
 
 
 def check(schema: StructType) -> None:
-    """Raise InvalidSchema, naming the column, at the first rule that the schema breaks."""
+    """Raise InvalidSchema, with the column, at the first rule that the schema breaks."""
     if not schema.fields:
         raise InvalidSchema("a schema must have at least one column; this one has none", value="")
-    _Walk().struct(schema, path="", depth=0)
+    _RuleCheck().struct(schema, path="", depth=0)
 
 
 def check_depth(depth: int, path: str) -> None:
     """Raise InvalidSchema when a type is nested deeper than any table needs."""
     if depth > MAX_DEPTH:
-        raise InvalidSchema(
-            f"column {shown(path)} is nested deeper than {MAX_DEPTH} levels; flatten the schema",
-            column=path,
-            value=depth,
-        )
+        problem = f"is nested deeper than {MAX_DEPTH} levels; flatten the schema"
+        raise refused(path, problem, depth)
 
 
-class _Walk:
+def refused(path: str, problem: str, value: object) -> InvalidSchema:
+    """The error for a column, or for the schema as a whole if the path is empty."""
+    where = f"column {shown(path)}" if path else "the schema"
+    return InvalidSchema(f"{where} {problem}", column=path, value=value)
+
+
+class _RuleCheck:
     def __init__(self) -> None:
         self._columns = 0
         self._types = 0
@@ -46,14 +49,16 @@ class _Walk:
         for field in struct.fields:
             here = child(path, field.name)
             _check_name(field.name, here)
-            self._count_column(here)
+            self._columns += 1
+            if self._columns > MAX_COLUMNS:
+                raise _too_many(f"{MAX_COLUMNS} columns, nested ones included", here, self._columns)
             folded = field.name.casefold()
             if folded in seen:
-                raise InvalidSchema(
-                    f"column {shown(here)} differs from {shown(child(path, seen[folded]))} only in "
-                    "case or not at all, and Spark could not tell them apart; rename one",
-                    column=here,
-                    value=field.name,
+                raise refused(
+                    here,
+                    f"differs from {shown(child(path, seen[folded]))} only in case or not at all, "
+                    "and Spark could not tell them apart; rename one",
+                    field.name,
                 )
             seen[folded] = field.name
             _check_flag(field.nullable, here)
@@ -62,37 +67,26 @@ class _Walk:
 
     def _type(self, kind: DataType, path: str, depth: int) -> None:
         self._types += 1
-        if self._types > _MAX_TYPES:
-            raise InvalidSchema(
-                f"a schema may have at most {_MAX_TYPES} types in all, and {shown(path)} is one "
-                "more; split it",
-                column=path,
-                value=self._types,
-            )
-        if type(kind) is StructType:
-            check_depth(depth + 1, path)
-            self.struct(kind, path, depth + 1)
-        elif type(kind) is ArrayType:
-            check_depth(depth + 1, path)
-            _check_flag(kind.containsNull, path)
-            self._type(kind.elementType, f"{path}.element", depth + 1)
-        elif type(kind) is MapType:
-            check_depth(depth + 1, path)
-            _check_flag(kind.valueContainsNull, path)
-            self._type(kind.keyType, f"{path}.key", depth + 1)
-            self._type(kind.valueType, f"{path}.value", depth + 1)
-        else:
+        if self._types > MAX_TYPES:
+            raise _too_many(f"{MAX_TYPES} types in all", path, self._types)
+        if type(kind) not in (StructType, ArrayType, MapType):
             _check_atom(kind, path)
+            return
+        depth += 1
+        check_depth(depth, path)
+        if isinstance(kind, StructType):
+            self.struct(kind, path, depth)
+        for name, inner, nullable in held(kind):
+            _check_flag(nullable, path)
+            self._type(inner, f"{path}.{name}", depth)
 
-    def _count_column(self, path: str) -> None:
-        self._columns += 1
-        if self._columns > MAX_COLUMNS:
-            raise InvalidSchema(
-                f"a schema may have at most {MAX_COLUMNS} columns, nested ones included, and "
-                f"{shown(path)} is one more; split it",
-                column=path,
-                value=self._columns,
-            )
+
+def _too_many(limit: str, path: str, count: int) -> InvalidSchema:
+    return InvalidSchema(
+        f"a schema may have at most {limit}, and {shown(path)} is one more; split it",
+        column=path,
+        value=count,
+    )
 
 
 def _check_name(name: str, path: str) -> None:
@@ -106,45 +100,36 @@ def _check_name(name: str, path: str) -> None:
     elif any(unicodedata.category(c) == "Cs" for c in name):
         problem = "has half a surrogate pair in its name; use whole characters"
     if problem:
-        raise InvalidSchema(f"column {shown(path)} {problem}", column=path, value=name)
+        raise refused(path, problem, name)
 
 
 def _check_flag(nullable: object, path: str) -> None:
     if type(nullable) is not bool:
-        raise InvalidSchema(
-            f"whether column {shown(path)} may be null must be True or False, not {nullable!r}",
-            column=path,
-            value=nullable,
-        )
+        problem = f"is nullable or not, which must be True or False, not {nullable!r}"
+        raise refused(path, problem, nullable)
 
 
 def _check_metadata(field: StructField, path: str) -> None:
     comment = field.metadata.get("comment")
     if comment is not None and not isinstance(comment, str):
-        raise InvalidSchema(
-            f"the comment of column {shown(path)} must be text, not {comment!r}; quote it",
-            column=path,
-            value=comment,
-        )
+        raise refused(path, f"must have text as its comment, not {comment!r}; quote it", comment)
     try:
         json.dumps(field.metadata, allow_nan=False, ensure_ascii=False, sort_keys=True).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidSchema(
-            f"the comment or metadata of column {shown(path)} cannot be kept as JSON ({error}); "
-            "remove or repair it",
-            column=path,
-            value=field.metadata,
+        raise refused(
+            path,
+            f"cannot be kept as JSON because of its comment or metadata ({error}); repair it",
+            field.metadata,
         ) from None
 
 
 def _check_atom(kind: DataType, path: str) -> None:
     if atoms.text_of(kind) is None:
-        raise InvalidSchema(
-            f"column {shown(path)} has type {type(kind).__name__}, which is not a type of Spark "
-            "SQL tables; use the type that it is stored as",
-            column=path,
-            value=kind,
+        raise refused(
+            path,
+            f"has type {type(kind).__name__}, which is not a type of Spark SQL tables; use the "
+            "type that it is stored as",
+            kind,
         )
-    problem = atoms.fault(kind)
-    if problem:
+    if problem := atoms.fault(kind):
         raise InvalidSchema(f"column {shown(path)}: {problem}", column=path, value=kind)

@@ -15,7 +15,7 @@ WORD, QUOTED, STRING, NUMBER, SYMBOL, END = "word", "quoted", "string", "number"
 
 
 class Token(NamedTuple):
-    """A piece of DDL; `text` is what it says once quotes and escapes are removed."""
+    """A piece of DDL; `text` is without quotes and escapes."""
 
     kind: str
     text: str
@@ -76,7 +76,7 @@ def tokenize(text: str) -> list[Token]:
 
 
 def fail(text: str, at: int, problem: str) -> NoReturn:
-    """Raise InvalidSchema for what is wrong at a position of the text, counted from 1."""
+    """Raise InvalidSchema for a problem at an offset; the message counts positions from 1."""
     near = text[at : at + 20]
     where = f"at position {at + 1}, near {near!r}" if near else f"at position {at + 1}, the end"
     raise InvalidSchema(f"DDL is malformed {where}: {problem}", value=shown(text), position=at + 1)
@@ -180,6 +180,6 @@ def _unescape(piece: str, text: str, at: int) -> str:
             fail(text, at, f"{match.group()} is not a character; use at most \\U0010FFFF")
         return chr(code)
 
-    # Java joins two escaped halves of a surrogate pair into one character; Python must be told.
+    # Java joins two escaped halves of a surrogate pair into one character; Python does not.
     joined = _ESCAPE.sub(plain, body).encode("utf-16-le", "surrogatepass")
     return joined.decode("utf-16-le", "surrogatepass")

@@ -1,1 +1,1 @@
-"""Publishing: segments and their schemas become visible together, or not at all."""
+"""Segments and their schemas: published and dropped, in one commit each."""

@@ -1,14 +1,17 @@
-"""What callers want to publish, and what of it can go into one commit: values, no session."""
+"""Batches of segments, and which of them can be published by one commit: values, no session."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
 
 from catalog.commit.committer import collision
-from catalog.commit.rows import schema_bucket
+from catalog.commit.rows import datasource_table, entry_table, schema_bucket
 from catalog.delta.layout import bucket_of
-from catalog.delta.statements import Bounds, Partition, bounds_with_claims, with_claims
+from catalog.delta.statements import BULK_ROWS, Bounds, Partition, bounds_with_claims, with_claims
 from catalog.errors import DuplicateSegment, InvalidInput, SegmentConflict
 from catalog.model import Caller, Kind, Segment, micros
 from catalog.schema import Schema
@@ -26,9 +29,13 @@ class Batch:
     def fingerprints(self) -> tuple[str, ...]:
         return tuple(self.schemas)
 
+    @property
+    def datasources(self) -> set[str]:
+        return {segment.datasource for segment in self.segments.values()}
+
 
 def batch_of(segments: Iterable[Segment], caller: Caller) -> Batch:
-    """Checks a list of segments and brings it into the form that is published."""
+    """Checks a list of segments and makes a batch of it."""
     given = list(segments)
     strangers = set(map(type, given)) - {Segment}
     for segment in given if strangers else ():
@@ -62,8 +69,8 @@ def _check_repeated(given: Sequence[Segment], first: Mapping[str, Segment]) -> N
 
 
 @dataclass(frozen=True)
-class Known:
-    """A segment row that is in the table, with what one without a schema may contradict."""
+class KnownSegment:
+    """A segment's row in the table, with what a segment without a schema may contradict."""
 
     digest: str
     commit_id: str
@@ -74,8 +81,8 @@ class Known:
     ends_micros: int | None = None
 
 
-def contradicts(segment: Segment, known: Known) -> bool:
-    """Whether a segment says otherwise than its row; `statements.CONTRADICTS` is the same in SQL.
+def contradicts(segment: Segment, known: KnownSegment) -> bool:
+    """Whether a segment differs from its row; `statements.CONTRADICTS` is the same in SQL.
 
     One that comes without a schema left open what a backfill may have filled in.
     """
@@ -97,10 +104,10 @@ class GroupPlan:
     Attributes:
         accepted: the batches that go into the commit, by their place in the group.
         refused: those that have an id which the table holds with other content.
-        deferred: those that have an id which an accepted batch has with other content; what
-            becomes of them depends on what becomes of that one.
+        deferred: those that have an id which an accepted batch has with other content; their
+            outcome depends on that of the other.
         segments: what is written, each id once.
-        schemas: every schema that the segments use, with the name of whoever brought it.
+        schemas: every schema that the segments use, with the actor who brought it.
         owner: for each id the first accepted batch that has it.
     """
 
@@ -116,8 +123,38 @@ class GroupPlan:
         """The datasources of the segments."""
         return {segment.datasource for segment in self.segments.values()}
 
+    @property
+    def bulk(self) -> bool:
+        """Whether there are so many rows that the engine is to compute their digests."""
+        return len(self.segments) >= BULK_ROWS
+
+    def table(
+        self,
+        actors: Sequence[str],
+        buckets: int,
+        commit_id: str,
+        now: datetime,
+        terms: Mapping[str, str] | None = None,
+    ) -> pa.Table:
+        """The rows that the commit writes: of the schemas and the segments, without digests if
+        they are many; and with `terms`, the digests of contracts, those of the datasources.
+
+        `actors` are those of the accepted batches.
+        """
+        rows = entry_table(
+            list(self.segments.values()),
+            [actors[self.owner[key]] for key in self.segments],
+            self.schemas,
+            *(buckets, commit_id, now),
+            digests=not self.bulk,
+        )
+        if terms is None:
+            return rows
+        asked = datasource_table(self.datasources, buckets, commit_id, now, actors[0], terms)
+        return pa.concat_tables([rows, asked])
+
     def partitions(self, buckets: int) -> set[Partition]:
-        """The partitions that the publish reads: of its segments, of claims, of the schemas."""
+        """The partitions that the commit reads: of its segments, of claims, of the schemas."""
         return with_claims(
             {
                 *((Kind.SEGMENT.value, bucket_of(name, buckets)) for name in self.datasources),
@@ -134,7 +171,7 @@ class GroupPlan:
         )
 
 
-def plan_group(batches: Sequence[Batch], known: Mapping[str, Known]) -> GroupPlan:
+def plan_group(batches: Sequence[Batch], known: Mapping[str, KnownSegment]) -> GroupPlan:
     """Decides in queue order; a batch goes in whole or not at all.
 
     Ids that several batches share are written once: an insert-only MERGE would insert both.

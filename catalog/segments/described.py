@@ -1,4 +1,4 @@
-"""Rows of a frame on their way to be published: checked and described where the data is."""
+"""Rows of a frame, checked and described on the executors before they are staged."""
 
 from __future__ import annotations
 
@@ -45,19 +45,16 @@ _STAGED_COLUMNS: list[tuple[str, pa.DataType]] = [
     ("payload", pa.string()),
 ]
 STAGED = pa.schema(_STAGED_COLUMNS)
-STAGED_DDL = (
-    "kind STRING, bucket INT, key STRING, fingerprint STRING, schema_digest STRING, "
-    "datasource STRING, num_rows BIGINT, size_bytes BIGINT, location STRING, "
-    "starts_at TIMESTAMP, ends_at TIMESTAMP, payload STRING"
-)
+_SQL = {pa.string(): "STRING", pa.int32(): "INT", pa.int64(): "BIGINT", TIME: "TIMESTAMP"}
+STAGED_DDL = ", ".join(f"{name} {_SQL[kind]}" for name, kind in _STAGED_COLUMNS)
 
 
 @dataclass(frozen=True)
 class Describe:
-    """Turns batches of (segment_id, schema, …) into staged rows; runs where the data is.
+    """Turns batches of (segment_id, schema, …) into staged rows; runs on the executors.
 
-    There is a row per segment, a row per schema that the task meets for the first time, and a row
-    of kind `invalid`, with the reason in `payload`, for whatever breaks a rule.
+    There is a row for each segment, a row for each schema that the task meets for the first time,
+    and a row of kind `invalid`, with the reason in `payload`, for a row that breaks a rule.
     """
 
     buckets: int
@@ -69,7 +66,7 @@ class Describe:
                 yield from self.staged(batch, seen).to_batches()
 
     def staged(self, batch: pa.RecordBatch, seen: set[tuple[str, str]]) -> pa.Table:
-        """The staged rows of one batch; `seen` holds the schemas that need no row any more."""
+        """The staged rows of one batch; `seen` holds the schemas that have a row already."""
         batch, garbled = _readable(batch)
         ids = batch.column("segment_id").cast(pa.string())
         texts = batch.column("schema").cast(pa.string()).dictionary_encode()
@@ -109,7 +106,7 @@ class Describe:
 
 
 def _readable(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Any]:
-    """The batch with text that Python can read, and which rows had other text."""
+    """The batch with valid UTF-8, and for each row whether it was invalid before."""
     garbled: Any = pa.repeat(False, batch.num_rows)
     for place, field in enumerate(batch.schema):
         if not pa.types.is_string(field.type) and not pa.types.is_large_string(field.type):
@@ -134,7 +131,7 @@ def _describe(text: str) -> Schema | str:
 
 
 def _schema_rows(described: Iterable[Schema | str], seen: set[tuple[str, str]]) -> pa.Table:
-    # By digest too: two definitions behind one fingerprint are for the check that follows.
+    # By digest too: the check that follows refuses two definitions with one fingerprint.
     schemas = {(d.fingerprint, d.digest): d for d in described if isinstance(d, Schema)}
     new = [schema for signature, schema in schemas.items() if signature not in seen]
     seen.update(schemas)
@@ -153,7 +150,7 @@ def _schema_rows(described: Iterable[Schema | str], seen: set[tuple[str, str]]) 
 
 
 def _beyond(times: Any) -> Any:
-    """Where a time is one that Python's datetime cannot hold."""
+    """Whether each time is one that Python's datetime cannot hold."""
     count = times.cast(TIME).cast(pa.int64())
     return pc.or_(pc.less(count, _FIRST_MICROS), pc.greater(count, _LAST_MICROS))
 

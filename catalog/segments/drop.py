@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 
 import pyarrow as pa
 
-from catalog.commit.claims import claimed, claims_on, staged_parts, standing_claims
-from catalog.commit.operation_rows import ABSENT, AFTER, Action
+from catalog.commit.claims import claims_on, staged_parts, standing_claims
+from catalog.commit.committer import commit_until_settled
+from catalog.commit.operation_rows import ABSENT, AFTER, StagedAction
 from catalog.commit.rows import key_table, segment_bucket
 from catalog.delta.layout import bucket_of
 from catalog.delta.statements import (
@@ -20,10 +20,11 @@ from catalog.delta.statements import (
     bounds_with_claims,
     delete_keys,
     delete_where,
+    listed,
     partitions_clause,
     with_claims,
 )
-from catalog.delta.writer import Executed, RefusedByCheck, Writer
+from catalog.delta.writer import RefusedByCheck, Writer
 from catalog.environment import Deadline, Environment
 from catalog.errors import InvalidInput
 from catalog.model import Caller, DropResult, Kind, check_datasource, check_segment_id, micros
@@ -34,7 +35,7 @@ from catalog.schema.names import literal
 class Selection:
     """Which segments to drop: either these ids, or all of a datasource and within an interval.
 
-    With `seen`, an id is dropped only if its row is still of the commit that is given for it.
+    With `seen`, a segment is dropped only if its row still has the commit id given there.
     """
 
     ids: tuple[str, ...] | None = None
@@ -44,7 +45,7 @@ class Selection:
     seen: Mapping[str, str] | None = None
 
     def buckets(self, buckets: int) -> Sequence[int]:
-        """The buckets to look in; not for ids."""
+        """The buckets that can hold selected segments; not for ids."""
         return range(buckets) if self.datasource is None else [bucket_of(self.datasource, buckets)]
 
     @property
@@ -54,14 +55,14 @@ class Selection:
 
     @property
     def coming(self) -> str:
-        """The condition on staged rows of segments that are not there, and may be any moment.
+        """The condition on staged rows of segments that are absent and may appear at any moment.
 
-        Keys that wait for the outcome of a ready operation, and where all of a datasource is meant
-        also what an operation brings to it.
+        These are keys that wait for the outcome of a ready operation and, where a whole datasource
+        is dropped, what an operation adds to it.
         """
         whole = self.datasource is not None and self.starts_at is None and self.ends_at is None
         after = f"t.base = '{AFTER}'"
-        return f"{after} OR t.action = '{Action.PUBLISH}'" if whole else after
+        return f"{after} OR t.action = '{StagedAction.PUBLISH}'" if whole else after
 
     def where(self, buckets: int) -> str:
         """The condition on the table `t`, its partitions as literals; not for ids."""
@@ -76,8 +77,22 @@ class Selection:
 
 
 def as_seen(commit_ids: Mapping[str, str]) -> Selection:
-    """The segments with these ids, as long as nobody has changed them since."""
+    """The segments with these ids, unless they were changed after these commits."""
     return Selection(ids=tuple(commit_ids), seen=commit_ids)
+
+
+def checked_ids(argument: str, ids: Iterable[str]) -> tuple[str, ...]:
+    """The ids of segments to drop, each once; `argument` is their name in errors."""
+    if isinstance(ids, str):
+        raise InvalidInput(
+            f"drop takes a list of ids; for one segment write [{ids!r}].", **{argument: ids}
+        )
+    if not isinstance(ids, Iterable):
+        raise InvalidInput(f"drop takes a list of ids, not {ids!r:.80}.", **{argument: ids})
+    chosen = tuple(dict.fromkeys(ids))
+    for segment_id in chosen:
+        check_segment_id(segment_id)
+    return chosen
 
 
 def select(
@@ -86,19 +101,12 @@ def select(
     starts_at: datetime | None,
     ends_at: datetime | None,
 ) -> Selection:
-    """Checks what a caller asked for; it must say something, and one thing only."""
+    """The selection for the arguments of a drop: ids, or a datasource and an interval."""
     by_interval = starts_at is not None or ends_at is not None
     if ids is not None:
         if datasource is not None or by_interval:
             raise InvalidInput("Drop either by ids or by datasource and interval, not by both.")
-        if isinstance(ids, str):
-            raise InvalidInput(
-                f"drop takes a list of ids; for one segment write [{ids!r}].", ids=ids
-            )
-        chosen = tuple(dict.fromkeys(ids))
-        for segment_id in chosen:
-            check_segment_id(segment_id)
-        return Selection(ids=chosen)
+        return Selection(ids=checked_ids("ids", ids))
     if datasource is None and not by_interval:
         raise InvalidInput("Say what to drop: ids, a datasource, or an interval.")
     if datasource is not None:
@@ -125,7 +133,7 @@ class Dropper:
         self._environment = environment
 
     def count(self, selection: Selection) -> DropResult:
-        """What a drop would do now."""
+        """What a drop would do at the newest version."""
         store = self._writer.store
         version = store.head().version
         if selection.ids is None:
@@ -151,14 +159,26 @@ class Dropper:
         return DropResult(version, "", found, self._absent(selection, found), dry_run=True)
 
     def drop(self, selection: Selection, caller: Caller, deadline: Deadline) -> DropResult:
-        """Runs in the commit thread."""
+        """Drops what is selected, in one commit; runs in the commit thread."""
         store = self._writer.store
         if selection.ids == ():
             return DropResult(store.head().version, "", 0)
         if selection.ids is None:
             store.check_buckets(self._buckets)
         commit_id = self._environment.new_id()
-        executed = self._commit(selection, commit_id, caller, deadline)
+        claims = Claims()
+
+        def learn(refusal: RefusedByCheck) -> str:
+            nonlocal claims
+            claims = self._respect(selection, claims)
+            return f"operations that claim {refusal.key}"
+
+        executed = commit_until_settled(
+            *(self._writer, commit_id, "drop", deadline),
+            plan=lambda uncertain: self._statement(selection, claims),
+            callers=lambda: [caller],
+            learn=learn,
+        )
         if executed.version is None:
             dropped, version, commit_id = 0, store.head().version, ""
         else:
@@ -168,57 +188,33 @@ class Dropper:
                 # Delta does not count what it removes as whole files, nor after a lost answer.
                 feed = store.changes(version, version)
                 dropped = feed.where("kind = 'segment' AND _change_type = 'delete'").count()
-        return DropResult(
-            version,
-            commit_id,
-            dropped,
-            self._absent(selection, dropped),
-            retries=executed.retries,
-        )
-
-    def _commit(
-        self, selection: Selection, commit_id: str, caller: Caller, deadline: Deadline
-    ) -> Executed:
-        """Commits, past operations that are decided or touch nothing of the selection."""
-        harmless = Claims()
-        while True:
-            try:
-                return self._writer.commit(
-                    partial(self._statement, selection, harmless),
-                    commit_id,
-                    "drop",
-                    lambda: [caller],
-                    deadline,
-                )
-            except RefusedByCheck as refusal:
-                harmless = self._respect(selection, harmless)
-                deadline.check(f"operations that claim {refusal.key}")
+        absent = self._absent(selection, dropped)
+        return DropResult(version, commit_id, dropped, absent, retries=executed.retries)
 
     def _respect(self, selection: Selection, claims: Claims) -> Claims:
-        """Raises if an undecided operation claims what would be dropped."""
+        """The claims that can be ignored: of operations that are decided or touch nothing selected.
+
+        Raises:
+            ClaimConflict: An undecided operation claims what would be dropped.
+        """
         store = self._writer.store
         version = store.head().version
         if selection.ids is not None:
-            standing = claims_on(store, selection.ids, (), self._buckets, version)
-            harmless = claims.harmless
-        else:
-            buckets = selection.buckets(self._buckets)
-            pinned = store.pinned(version)
-            selected = store.session.sql(
-                f"SELECT t.kind AS target, t.bucket, t.key FROM {pinned} AS t "
-                f"WHERE {selection.where(self._buckets)} UNION ALL "
-                f"SELECT t.target, t.bucket, t.key FROM {pinned} AS t "
-                f"WHERE t.kind = 'staged' AND t.bucket IN ({', '.join(map(str, buckets))}) "
-                f"AND ({selection.coming}) AND {selection.of_datasource}"
-            )
-            standing = standing_claims(store, selected, buckets, version)
-            # Claimed, but not among what would be dropped; a part's rows never change.
-            harmless = staged_parts(store, version, buckets)
-        if standing.exclusive:
-            raise claimed(standing.exclusive)
-        return replace(standing.ignoring(claims), harmless=harmless)
+            return claims_on(store, selection.ids, (), self._buckets, version).respected(claims)
+        buckets = selection.buckets(self._buckets)
+        pinned = store.pinned(version)
+        selected = store.session.sql(
+            f"SELECT t.kind AS target, t.bucket, t.key FROM {pinned} AS t "
+            f"WHERE {selection.where(self._buckets)} UNION ALL "
+            f"SELECT t.target, t.bucket, t.key FROM {pinned} AS t "
+            f"WHERE t.kind = 'staged' AND t.bucket IN ({listed(buckets)}) "
+            f"AND ({selection.coming}) AND {selection.of_datasource}"
+        )
+        respected = standing_claims(store, selected, buckets, version).respected(claims)
+        # What is claimed and not selected; the rows of a part never change.
+        return replace(respected, harmless=staged_parts(store, version, buckets))
 
-    def _statement(self, selection: Selection, claims: Claims, uncertain: bool) -> Statement:
+    def _statement(self, selection: Selection, claims: Claims) -> Statement:
         store = self._writer.store
         if selection.ids is None:
             partitions = with_claims(
@@ -232,13 +228,10 @@ class Dropper:
             return Statement("drop", delete_where(store.relation, partitions, where, refused))
         partitions, bounds = self._reach(selection.ids)
         source = store.session.createDataFrame(self._keys(selection))
-        same_commit = selection.seen is not None
         sql = delete_keys(
-            store.relation,
-            with_claims(partitions),
-            bounds_with_claims(bounds),
-            same_commit,
-            claims,
+            *(store.relation, with_claims(partitions), bounds_with_claims(bounds)),
+            same_commit=selection.seen is not None,
+            claims=claims,
         )
         return Statement("drop", sql, source)
 
@@ -256,7 +249,7 @@ class Dropper:
         return partitions, {Kind.SEGMENT.value: (min(ids), max(ids))}
 
     def _absent(self, selection: Selection, found: int) -> int:
-        """How many of the ids were not there; that is only believed of the table that is known."""
+        """How many of the ids are absent, in the table that was opened and no other."""
         absent = 0 if selection.ids is None else len(selection.ids) - found
         if absent:
             self._writer.store.check_buckets(self._buckets)

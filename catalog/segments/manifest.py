@@ -1,19 +1,35 @@
-"""Manifests: lists of segments in Parquet, CSV or JSON lines, read as a frame to be published."""
+"""Segments as tables: the columns of a frame, and manifests in Parquet, CSV or JSON lines."""
 
 from __future__ import annotations
 
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
 from catalog.delta.failures import first_line
+from catalog.delta.statements import BULK_ROWS
 from catalog.errors import InvalidInput, InvalidSegment
 from catalog.model import Segment
 from catalog.schema.names import identifier
-from catalog.segments.columns import normalised
-from catalog.segments.group import BULK
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_ACCEPTED: dict[str, tuple[type[T.DataType], ...]] = {
+    "bigint": (T.ByteType, T.ShortType, T.IntegerType, T.LongType),
+    "string": (T.StringType,),
+    "timestamp": (T.TimestampType,),
+}
+_REQUIRED = {"schema": "string", "num_rows": "bigint"}
+_OPTIONAL = {
+    "size_bytes": "bigint",
+    "location": "string",
+    "starts_at": "timestamp",
+    "ends_at": "timestamp",
+}
+_COLUMNS = "segment_id (or datasource and name), schema, num_rows, " + ", ".join(_OPTIONAL)
 
 FORMATS = ("parquet", "csv", "json")
 _SUFFIXES = {
@@ -33,15 +49,69 @@ _SHOWN = 5
 _ZONE = r"(Z|[+-][0-9]{2}:?[0-9]{2})$"
 
 
+# --- the columns of a frame --------------------------------------------------------------------
+
+
+def normalised(frame: DataFrame) -> DataFrame:
+    """The frame's columns under the names and types that are staged; raises on any other."""
+    # The schema is read once: on Connect each access is a round trip.
+    types = {field.name: field.dataType for field in frame.schema.fields}
+    named_by_parts = {"datasource", "name"} <= types.keys()
+    if ("segment_id" in types) == named_by_parts:
+        raise InvalidInput(
+            "A frame of segments needs either a column segment_id or the columns datasource and "
+            f"name; it has {sorted(types)}.",
+            columns=sorted(types),
+        )
+    ids = ("datasource", "name") if named_by_parts else ("segment_id",)
+    expected = {**dict.fromkeys(ids, "string"), **_REQUIRED, **_OPTIONAL}
+    unknown = sorted(types.keys() - expected.keys())
+    missing = sorted(expected.keys() - types.keys() - _OPTIONAL.keys())
+    if unknown or missing:
+        raise InvalidInput(
+            f"A frame of segments has the columns {_COLUMNS}; unknown here: {unknown}, missing: "
+            f"{missing}. Rename or drop them.",
+            unknown=unknown,
+            missing=missing,
+        )
+    for name, data_type in types.items():
+        accepted = _ACCEPTED[expected[name]]
+        if not isinstance(data_type, accepted):
+            wanted = " or ".join(t.typeName() for t in accepted)
+            raise InvalidInput(
+                f"The column {name} must be {wanted}, not {data_type.simpleString()}; cast it.",
+                column=name,
+                type=data_type.simpleString(),
+            )
+    segment_id = (
+        F.when(F.contains("datasource", F.lit("/")), F.lit("")).otherwise(
+            F.concat("datasource", F.lit("/"), "name")
+        )
+        if named_by_parts
+        else F.col("segment_id")
+    )
+    return frame.select(
+        segment_id.alias("segment_id"),
+        *(
+            (F.col(name) if name in types else F.lit(None)).cast(kind).alias(name)
+            for name, kind in {**_REQUIRED, **_OPTIONAL}.items()
+        ),
+    )
+
+
+# --- manifests ------------------------------------------------------------------------------------
+
+
 def format_of(path: str) -> str:
-    """The format that a path's ending tells."""
+    """The format of a manifest, by the suffix of its path."""
     suffixes = [suffix.lower() for suffix in PurePosixPath(path.rstrip("/")).suffixes]
     while suffixes and suffixes[-1] in _COMPRESSED:
         suffixes.pop()
     found = _SUFFIXES.get(suffixes[-1]) if suffixes else None
     if found is None:
         raise InvalidInput(
-            f"The ending of {path!r} does not tell its format; say which: {', '.join(FORMATS)}.",
+            f"The format does not follow from the suffix of {path!r}; give one of "
+            f"{', '.join(FORMATS)}.",
             path=path,
         )
     return found
@@ -50,8 +120,8 @@ def format_of(path: str) -> str:
 def read_manifest(spark: SparkSession, path: str, format: str | None = None) -> DataFrame:
     """A manifest's segments, with the columns that `Catalog.publish` takes.
 
-    In CSV (with a header) and JSON lines all values are read as texts and converted here, so that
-    a value which is no number or time is refused by name.
+    In CSV (with a header) and JSON lines all values are read as strings and converted here, so that
+    an error names the value which is no number or time.
     """
     chosen = format or format_of(path)
     if chosen not in FORMATS:
@@ -76,11 +146,11 @@ def read_manifest(spark: SparkSession, path: str, format: str | None = None) -> 
     return _converted(texts)
 
 
-def few_segments(frame: DataFrame, most: int = BULK) -> list[Segment] | None:
+def few_segments(frame: DataFrame, most: int = BULK_ROWS) -> list[Segment] | None:
     """A frame's segments as objects, or none if there are more than `most`.
 
-    A few are published in one small commit, which needs no staging. The frame is read for it, so
-    this is for frames that are cheap to read, as manifests are.
+    A few are published in one small commit, without staging. The frame is read for it, so this is
+    for frames that are cheap to read, as manifests are.
     """
     rows = normalised(frame).limit(most + 1).toArrow()
     if rows.num_rows > most:

@@ -1,1 +1,1 @@
-"""Settings that are stored in the catalog: what is known, and how they are kept."""
+"""Settings: their types, their values in effect, and those stored in the catalog."""

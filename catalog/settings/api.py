@@ -9,7 +9,8 @@ from typing import Any, Unpack
 from catalog.commit.committer import Committer
 from catalog.context import CallOptions, Context
 from catalog.delta.store import Store
-from catalog.settings.keeper import (
+from catalog.settings.model import FILE, Layers, Setting, checked, known_setting
+from catalog.settings.store import (
     Decide,
     SettingKeeper,
     SettingResult,
@@ -18,8 +19,6 @@ from catalog.settings.keeper import (
     stored_settings,
     unsetting,
 )
-from catalog.settings.known import FILE, checked, known_setting
-from catalog.settings.resolving import Layers, Setting
 
 
 class EffectiveSettings:

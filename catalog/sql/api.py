@@ -8,9 +8,8 @@ from pyspark.sql import functions as F
 
 from catalog.context import Context
 from catalog.delta.audit_log import AUDIT, AuditLog
-from catalog.delta.runs import RUNS, RunLog
+from catalog.delta.runs import RUNS, RunLog, create_tasks_view
 from catalog.delta.store import AsOf
-from catalog.delta.task_view import create_tasks_view
 from catalog.sql import audit_views, functions, views
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from catalog.delta.audit_log import CHANGE, CHANGE_COLUMNS, AuditLog, feed, folded
-from catalog.delta.view import View
+from catalog.delta.layout import View
 from catalog.schema.names import identifier, literal
 
 if TYPE_CHECKING:

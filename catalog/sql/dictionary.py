@@ -14,10 +14,9 @@ from pathlib import Path
 
 from catalog.delta import audit_log as audit
 from catalog.delta import layout, runs
-from catalog.delta.layout import ColumnSpec
-from catalog.delta.store import ENTRIES
-from catalog.delta.task_view import TASKS_VIEW
-from catalog.delta.view import View
+from catalog.delta.layout import ColumnSpec, View
+from catalog.delta.location import ENTRIES
+from catalog.delta.runs import TASKS_VIEW
 from catalog.sql.audit_views import CHANGES
 from catalog.sql.functions import FUNCTIONS, Function
 from catalog.sql.platform_views import PLATFORM_VIEWS

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from catalog.delta.layout import ColumnSpec
-from catalog.delta.location import Location
-from catalog.delta.store import ENTRIES
+from catalog.delta.location import ENTRIES, Location
+from catalog.schema.canonical import MIN_DIGITS
 from catalog.schema.names import identifier, literal
-from catalog.schema.prefix import MIN_DIGITS
 from catalog.sql import views
 
 if TYPE_CHECKING:

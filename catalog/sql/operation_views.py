@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catalog.delta.view import COMMIT, View
+from catalog.delta.layout import COMMIT, View
 
 _OBJECT = "from_json(payload, 'id STRING, body STRING, links MAP<STRING, BIGINT>')"
 _OPERATION = (

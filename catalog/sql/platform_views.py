@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from catalog.delta.view import View
-from catalog.objects.declared import Types
-from catalog.objects.fields import Field, FieldType
+from catalog.delta.layout import View
+from catalog.objects.declarations import Types
+from catalog.objects.fields import BodyField, FieldType
 from catalog.objects.platform import PLATFORM
 from catalog.objects.types import TYPE, ObjectType
 from catalog.schema.names import identifier
@@ -26,7 +26,7 @@ _LAST = {
 _WITH_DATASOURCE = frozenset({"table"})
 
 
-def sql_type(field: Field) -> str:
+def sql_type(field: BodyField) -> str:
     """The type of a field's column; what has no type of its own is JSON as a text."""
     if field.type is FieldType.LIST and field.of is not None:
         return f"ARRAY<{sql_type(field.of)}>"

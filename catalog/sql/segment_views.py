@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catalog.delta.view import COMMIT, View
+from catalog.delta.layout import COMMIT, View
 
 _FINGERPRINT = "Fingerprint of the schema: 32 hex digits, the same in every catalog"
 _SEGMENT_ID = "datasource/name, unique over the catalog"

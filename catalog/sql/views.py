@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from catalog.delta.layout import complete
-from catalog.delta.location import Location
-from catalog.delta.store import ENTRIES
-from catalog.delta.view import View
+from catalog.delta.layout import View, complete
+from catalog.delta.location import ENTRIES, Location
 from catalog.schema.names import identifier, literal
-from catalog.sql.contract_views import CONTRACT_VIEWS
-from catalog.sql.naming_views import NAMING_VIEWS
 from catalog.sql.operation_views import OPERATION_VIEWS
 from catalog.sql.platform_views import PLATFORM_VIEWS
-from catalog.sql.retention_views import RETENTION_VIEWS
+from catalog.sql.rule_views import (
+    CONTRACT_VIEWS,
+    NAMING_VIEWS,
+    RETENTION_VIEWS,
+    SETTING_VIEWS,
+)
 from catalog.sql.segment_views import SEGMENT_VIEWS
-from catalog.sql.setting_views import SETTING_VIEWS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

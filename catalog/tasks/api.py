@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Unpack
 from pyspark.sql import functions as F
 
 from catalog.context import CallOptions, Context
-from catalog.delta.runs import RunLog
-from catalog.delta.task_view import tasks_query
+from catalog.delta.runs import RunLog, tasks_query
 from catalog.errors import InvalidInput, UnknownTask
 from catalog.model import check_positive
 from catalog.tasks.kind import TaskKind
 from catalog.tasks.kinds import TASKS
-from catalog.tasks.model import State, Task
+from catalog.tasks.model import Task, TaskState
+from catalog.tasks.owner import TaskOptions
 from catalog.tasks.plan import DEFAULT_ATTEMPTS, DEFAULT_LEASE
-from catalog.tasks.runner import Asked, Runner
+from catalog.tasks.runner import Runner
 from catalog.words import chosen
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ class TasksApi:
             TaskLost: It was cancelled, or taken over because the lease ran out.
         """
         kind = kind_of(task)
-        asked = self._asked(lease, max_attempts, **options)
-        return self._runner.run(kind, kind.check(arguments or {}), asked)
+        how = self._options(lease, max_attempts, **options)
+        return self._runner.run(kind, kind.check(arguments or {}), how)
 
     def resume(
         self,
@@ -91,7 +91,7 @@ class TasksApi:
             raise InvalidInput(
                 f"Task {id} is a {found.name}, not a {known.name}.", task=id, name=known.name
             )
-        return self._runner.resume(known, id, self._asked(lease, max_attempts, **options))
+        return self._runner.resume(known, id, self._options(lease, max_attempts, **options))
 
     def cancel(self, id: str, **options: Unpack[CallOptions]) -> Task:
         """Cancels a task: it stops at its next step or heartbeat, and its completed steps stay.
@@ -99,7 +99,7 @@ class TasksApi:
         Raises:
             TaskEnded: It is done or has failed already.
         """
-        return self._runner.cancel(id, self._asked(DEFAULT_LEASE, DEFAULT_ATTEMPTS, **options))
+        return self._runner.cancel(id, self._options(DEFAULT_LEASE, DEFAULT_ATTEMPTS, **options))
 
     def get(self, id: str) -> Task:
         """The task with this id, as it is now."""
@@ -107,11 +107,13 @@ class TasksApi:
 
     def list(self, state: str | None = None) -> DataFrame:
         """Tasks, or those in a state, with their steps, progress and owners."""
-        wanted = None if state is None else chosen(State, "state", state)
+        wanted = None if state is None else chosen(TaskState, "state", state)
         frame = self._context.spark.sql(tasks_query(self._run_log.shown()))
         return frame if wanted is None else frame.where(F.col("state") == F.lit(wanted.value))
 
-    def _asked(self, lease: timedelta, max_attempts: int, **options: Unpack[CallOptions]) -> Asked:
+    def _options(
+        self, lease: timedelta, max_attempts: int, **options: Unpack[CallOptions]
+    ) -> TaskOptions:
         call = self._context.writing(**options)
         if lease < SHORTEST_LEASE:
             raise InvalidInput(
@@ -120,7 +122,7 @@ class TasksApi:
                 lease=lease,
             )
         attempts = check_positive("max_attempts", max_attempts)
-        return Asked(call.caller, lease, attempts, call.deadline.seconds, call.progress)
+        return TaskOptions(call, lease, attempts)
 
 
 def kind_of(task: str | TaskKind) -> TaskKind:

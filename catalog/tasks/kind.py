@@ -1,43 +1,87 @@
-"""What a task does: its steps, its arguments, and what must not run beside it."""
+"""A kind of task: its steps, its arguments, and what must not run concurrently."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from catalog.errors import InvalidInput
 from catalog.progress import Progress
 
 if TYPE_CHECKING:
-    from catalog.catalog import Catalog
+    from catalog.backfill.model import BackfillReport
+    from catalog.backups.api import BackupsApi
+    from catalog.backups.restore import RestoreReport
+    from catalog.context import Context
+    from catalog.files.publisher import FilesReport
+    from catalog.maintenance.cleanup import CleanupReport
+    from catalog.maintenance.compaction import MaintainReport
+    from catalog.operations.api import OperationsApi
+    from catalog.retention.api import RetentionApi
+    from catalog.verify import VerifyReport
 
 Arguments = Mapping[str, Any]
 Results = Mapping[str, Mapping[str, Any]]
 
-# A result is for the next steps and for people; what is large belongs into a table.
+# A result is for later steps and for people; larger data belongs into a table.
 LARGEST_RESULT = 64 * 1024
+
+
+class TaskCatalog(Protocol):
+    """The catalog as the named tasks use it; steps of other kinds may call any verb of it."""
+
+    _context: Context
+
+    @property
+    def version(self) -> int: ...
+
+    @property
+    def backups(self) -> BackupsApi: ...
+
+    @property
+    def operations(self) -> OperationsApi: ...
+
+    @property
+    def retention(self) -> RetentionApi: ...
+
+    @classmethod
+    def open(cls, *args: Any, **options: Any) -> AbstractContextManager[TaskCatalog]: ...
+
+    @classmethod
+    def restore(cls, *args: Any, **options: Any) -> RestoreReport: ...
+
+    def backfill(self, *args: Any, **options: Any) -> BackfillReport: ...
+
+    def cleanup(self, *args: Any, **options: Any) -> CleanupReport: ...
+
+    def maintain(self, *args: Any, **options: Any) -> MaintainReport: ...
+
+    def publish_files(self, *args: Any, **options: Any) -> FilesReport: ...
+
+    def verify(self, *args: Any, **options: Any) -> VerifyReport: ...
 
 
 @dataclass(frozen=True)
 class TaskWork:
-    """What a step has at hand.
+    """What a step is given.
 
     Attributes:
-        catalog: the catalog; its commits name the task as their run.
-        arguments: those of the task.
-        results: what the steps before it have given, by their names.
-        progress: say now and then how far the step has come. It raises `TaskLost` when somebody
-            else has taken the task over, so that the work stops.
-        beat: renew the lease now, and see whether the task is still ours; otherwise that happens
-            by itself while the step works.
-        actor: who asked for it.
+        catalog: the catalog; its commits record the task as their run.
+        arguments: the arguments of the task.
+        results: the results of earlier steps, by step name.
+        progress: to be called now and then with the progress of the step. It raises `TaskLost` if
+            the task was cancelled or taken over, so that the work stops.
+        beat: renews the lease now and checks that the task is still ours; this also happens in the
+            background while the step runs.
+        actor: who started the task.
         reason: why.
-        deadline: seconds that a commit may wait for others; the catalog's own if none.
+        deadline: seconds that a commit may wait for others; None for the catalog's setting.
     """
 
-    catalog: Catalog
+    catalog: TaskCatalog
     arguments: Arguments
     results: Results
     progress: Progress
@@ -48,13 +92,13 @@ class TaskWork:
 
     @property
     def how(self) -> dict[str, Any]:
-        """What every verb that commits is told."""
+        """The options of a verb that commits."""
         return {"actor": self.actor, "reason": self.reason, "deadline": self.deadline}
 
 
 @dataclass(frozen=True)
 class TaskStep:
-    """A step of a task. It may be run again if its process dies, so it must not mind that."""
+    """A step of a task. It must be safe to run again: its process may die before it is recorded."""
 
     name: str
     run: Callable[[TaskWork], Mapping[str, Any]]
@@ -62,17 +106,17 @@ class TaskStep:
 
 @dataclass(frozen=True)
 class TaskKind:
-    """What tasks of one name do.
+    """What the tasks of one name do.
 
     Attributes:
         name: the name.
-        steps: from the arguments and the results so far, all steps that are known, in order. The
-            steps that are complete must be among them, whatever was planned since.
-        exclusive: tasks with the same key run one at a time; none if others do not matter.
-        arguments: the types of the arguments that it takes, by name.
-        required: those that must be given.
-        latest: figures of which the last step's counts; others are added up over the steps.
-        found: figures that somebody should look at if they are not zero.
+        steps: from the arguments and the results so far, all known steps in order. It must always
+            include the completed ones.
+        exclusive: only one task with this key runs at a time; None for no such limit.
+        arguments: types of the arguments, by name.
+        required: names of the required ones.
+        latest: figures that the last step sets; all others are summed over the steps.
+        found: figures that call for attention unless they are zero.
     """
 
     name: str
@@ -84,7 +128,7 @@ class TaskKind:
     found: frozenset[str] = frozenset()
 
     def check(self, arguments: Arguments) -> dict[str, Any]:
-        """The arguments that were given, if the task takes them."""
+        """The arguments that are not None, if the task accepts them."""
         given = {name: value for name, value in arguments.items() if value is not None}
         unknown = sorted(given.keys() - self.arguments.keys())
         if unknown:
@@ -117,12 +161,12 @@ class TaskKind:
             )
 
     def next_step(self, arguments: Arguments, results: Results) -> tuple[TaskStep | None, int]:
-        """The first step that is not complete, and how many steps are known."""
+        """The first step that is not complete, and the number of known steps."""
         known = self.steps(arguments, results)
         return next((step for step in known if step.name not in results), None), len(known)
 
     def figures(self, results: Results) -> dict[str, float]:
-        """What the steps have counted, together. The version is no count."""
+        """The figures of all steps together, without the version."""
         counted: dict[str, float] = {}
         for result in results.values():
             for name, value in result.items():
@@ -134,12 +178,12 @@ class TaskKind:
 
 
 def in_order(*steps: TaskStep) -> Callable[[Arguments, Results], Sequence[TaskStep]]:
-    """The steps of a task that always has the same."""
+    """The steps of a task that always has the same steps."""
     return lambda arguments, results: steps
 
 
 def check_result(step: str, result: Any) -> dict[str, Any]:
-    """What a step gave, if it can be kept."""
+    """The result of a step, if it can be stored."""
     if not isinstance(result, Mapping):
         raise InvalidInput(
             f"The step {step} gave {type(result).__name__}; it must give a mapping.", step=step

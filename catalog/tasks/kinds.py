@@ -1,4 +1,4 @@
-"""The tasks that there are: `TASKS`, by name. A new one is a `TaskKind` in this table."""
+"""The tasks that have names: `TASKS`. A new one is a `TaskKind` in this table."""
 
 from __future__ import annotations
 
@@ -7,18 +7,25 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from catalog.backups.restore import check_vacant
-from catalog.settings.known import default_of
+from catalog.model import Reported
+from catalog.settings.model import default_of
 from catalog.tasks.kind import Arguments, Results, TaskKind, TaskStep, TaskWork, in_order
 
 
 def _span(arguments: Arguments, name: str) -> dict[str, Any]:
-    """An argument in seconds as the span of time that a verb takes, if it was given."""
+    """An argument in seconds as the duration that a verb takes, if it was given."""
     given = arguments.get(f"{name}_seconds")
     return {} if given is None else {name: timedelta(seconds=given)}
 
 
 def _given(arguments: Arguments, *names: str) -> dict[str, Any]:
     return {name: arguments[name] for name in names if name in arguments}
+
+
+def _recorded(report: Reported, *names: str) -> Mapping[str, Any]:
+    """What a step records of a report: the version and all figures, or only these values."""
+    known = {**report.facts(), **report.figures()}
+    return {name: known[name] for name in names or ("version", *report.figures())}
 
 
 # --- cleanup, recover -----------------------------------------------------------------------------
@@ -31,26 +38,14 @@ def _cleanup(work: TaskWork) -> Mapping[str, Any]:
         **work.how,
         progress=work.progress,
     )
-    return {
-        "version": report.version,
-        "restored": len(report.restored),
-        "purged": len(report.purged),
-        "retired": len(report.retired),
-        "conflicts_retried": report.retries,
-    }
+    return _recorded(report)
 
 
 def _recover(work: TaskWork) -> Mapping[str, Any]:
     report = work.catalog.operations.recover(
         **_span(work.arguments, "keep"), **work.how, progress=work.progress
     )
-    return {
-        "version": report.version,
-        "aborted": len(report.aborted),
-        "decided": len(report.decided),
-        "swept": len(report.swept),
-        "forgotten": len(report.forgotten),
-    }
+    return _recorded(report)
 
 
 # --- maintain -------------------------------------------------------------------------------------
@@ -73,17 +68,13 @@ def _optimize(kind: str, bucket: int) -> TaskStep:
             **work.how,
             progress=work.progress,
         )
-        return {
-            "version": report.version,
-            "partitions_compacted": len(report.compacted),
-            "conflicts_retried": report.retries,
-        }
+        return _recorded(report, "version", "partitions_compacted", "conflicts_retried")
 
     return TaskStep(f"optimize {kind} {bucket}", run)
 
 
 def _rest(work: TaskWork) -> Mapping[str, Any]:
-    """What is left: the small tables beside, the audit, the retention, files nobody needs."""
+    """The rest of maintenance: side tables, audit, retention properties, VACUUM."""
     report = work.catalog.maintain(
         **_given(work.arguments, "optimize", "audit", "vacuum", "cut_off_pollers"),
         **_span(work.arguments, "retain"),
@@ -91,11 +82,7 @@ def _rest(work: TaskWork) -> Mapping[str, Any]:
         **work.how,
         progress=work.progress,
     )
-    return {
-        "version": report.version,
-        "files_removed": sum(vacuumed.files or 0 for vacuumed in report.vacuumed),
-        "conflicts_retried": report.retries,
-    }
+    return _recorded(report, "version", "files_removed", "conflicts_retried")
 
 
 def _maintain_steps(arguments: Arguments, results: Results) -> Sequence[TaskStep]:
@@ -109,7 +96,7 @@ def _maintain_steps(arguments: Arguments, results: Results) -> Sequence[TaskStep
 
 # --- backfill -------------------------------------------------------------------------------------
 
-# So many batches are a step: what a step has stored is stored, so a takeover repeats no work.
+# Batches in one step; segments that a step completed are not visited again after a takeover.
 _BATCHES = 10
 
 
@@ -121,27 +108,19 @@ def _fill(number: int) -> TaskStep:
             **work.how,
             progress=work.progress,
         )
-        return {
-            "version": report.version,
-            # Without what is claimed: the next step meets it again.
-            "looked_at": report.waiting - report.left - report.claimed,
-            "completed": report.completed,
-            "overtaken": report.overtaken,
-            "claimed": report.claimed,
-            "quarantined": len(report.quarantined),
-            "resting": report.resting,
-            "left": report.left,
-            "conflicts_retried": report.retries,
-        }
+        # Without what is claimed: the next step meets it again.
+        looked_at = report.waiting - report.left - report.claimed
+        # Without the rate: figures are added up over the steps.
+        counts = _recorded(report, *report.counts(), "conflicts_retried")
+        return {"version": report.version, "looked_at": looked_at, **counts}
 
     return TaskStep(f"segments {number}", run)
 
 
 def _portion(arguments: Arguments, results: Results) -> int | None:
-    """How many segments the next step looks at; all of them if they are to be tried again.
+    """The number of segments for the next step; no limit of its own for `retry_quarantined`.
 
-    What is in quarantine is due as long as it is to be tried again, so a second step would meet the
-    same segments.
+    Quarantined segments stay due while they are retried, so a second step would get the same ones.
     """
     limit: int | None = arguments.get("limit")
     if arguments.get("retry_quarantined"):
@@ -176,28 +155,16 @@ def _publish_files(work: TaskWork) -> Mapping[str, Any]:
         **work.how,
         progress=work.progress,
     )
-    return {
-        "version": report.version,
-        "files": report.files,
-        "published": report.published,
-        "replaced": report.replaced,
-        "unchanged": report.unchanged,
-        "waiting": report.waiting,
-        "changed": len(report.changed),
-        "missing": len(report.missing),
-        "dropped": report.dropped,
-        "broken": len(report.broken),
-        "conflicts_retried": report.retries,
-    }
+    return _recorded(report)
 
 
 # --- backup ---------------------------------------------------------------------------------------
 
 
 def _choose(work: TaskWork) -> Mapping[str, Any]:
-    """Which version is copied: whoever takes over goes on with the same, at the same path.
+    """Chooses the version to copy, so that after a takeover the same one is copied.
 
-    A time that is given stands for the same version whenever it is asked.
+    A given time always means the same version.
     """
     if "time" in work.arguments:
         return {}
@@ -213,20 +180,20 @@ def _copy(work: TaskWork) -> Mapping[str, Any]:
         reason=work.reason,
         progress=work.progress,
     )
-    return {"version": report.version, "path": report.path, "rows": report.rows}
+    return _recorded(report, "version", "path", "rows")
 
 
 # --- rebucket -------------------------------------------------------------------------------------
 
 
 def _choose_to_move(work: TaskWork) -> Mapping[str, Any]:
-    """The version, if there is room for it where it is to go: known before all is copied."""
+    """Chooses the version, after a check that the target is free: before anything is copied."""
     check_vacant(work.catalog._context.store.session, work.arguments["target"])
     return _choose(work)
 
 
 def _restore(work: TaskWork) -> Mapping[str, Any]:
-    report = type(work.catalog).restore(
+    report = work.catalog.restore(
         work.catalog._context.spark,
         work.arguments["path"],
         work.arguments["target"],
@@ -236,12 +203,12 @@ def _restore(work: TaskWork) -> Mapping[str, Any]:
         deadline=work.deadline,
         progress=work.progress,
     )
-    return {"location": report.location, "segment_buckets": report.segment_buckets}
+    return _recorded(report, "location", "segment_buckets")
 
 
 def _verify(work: TaskWork) -> Mapping[str, Any]:
-    """Whether the new catalog keeps the promises, and whether it has all that this one has."""
-    with type(work.catalog).open(
+    """Verifies the new catalog, and counts the versions that it does not have."""
+    with work.catalog.open(
         work.catalog._context.spark, work.arguments["target"], read_only=True
     ) as moved:
         violations = moved.verify(progress=work.progress).violations
@@ -258,16 +225,7 @@ def _retain(work: TaskWork) -> Mapping[str, Any]:
     report = work.catalog.retention.apply(
         **_given(work.arguments, "datasources", "limit"), **work.how, progress=work.progress
     )
-    return {
-        "version": report.version,
-        "retention_archived": report.archived,
-        "retention_dropped": report.dropped,
-        "retention_overtaken": report.overtaken,
-        "retention_failed": report.failed,
-        "retention_left": report.left,
-        "retention_troubled": report.troubled,
-        "conflicts_retried": report.retries,
-    }
+    return _recorded(report)
 
 
 # --- all of them ----------------------------------------------------------------------------------

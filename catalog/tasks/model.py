@@ -1,4 +1,4 @@
-"""A task as a value: how it stands, and what its steps have given so far."""
+"""A task as a value: its state, its owner, and the results of its steps."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from enum import StrEnum
 from typing import Any
 
 
-class State(StrEnum):
-    """How a task stands."""
+class TaskState(StrEnum):
+    """The state of a task."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -20,38 +20,39 @@ class State(StrEnum):
 
     @property
     def ended(self) -> bool:
-        """Whether nobody goes on with it by itself."""
-        return self not in (State.QUEUED, State.RUNNING)
+        """Whether it only continues if somebody resumes it."""
+        return self not in (TaskState.QUEUED, TaskState.RUNNING)
 
 
 @dataclass(frozen=True)
 class Task:
-    """A task as its row says it.
+    """A task as its row has it.
 
     Attributes:
-        id: its id, which is also that of the run in the table of runs.
-        name: what it does; see `TASKS`.
-        arguments: what it was given, as JSON has it.
-        actor: who asked for it.
+        id: its id, which is also its run id in the table of runs.
+        name: the name of its kind; see `TASKS`.
+        arguments: its arguments, a JSON object.
+        actor: who started it.
         started_at: when it was first run.
-        seen_at: when its owner last said that it was alive.
-        state: how it stands.
-        exclusive: of all tasks with this key one runs at a time; none if others do not matter.
+        seen_at: the last heartbeat of its owner.
+        state: its state.
+        exclusive: only one task with this key runs at a time; None if there is no such limit.
         attempt: how often it was claimed. Only the owner of the last claim can write.
         owner: the process that runs it.
-        lease_until: from then on anybody may take it over.
-        step: the step under way, and since when.
-        steps: how many steps are known; planning may add some.
-        done: of the step under way, so much is behind us.
-        total: of so much.
-        results: what the completed steps have given, by their names, in the order of completion.
+        lease_until: when the lease ends and anybody may take it over.
+        step: the current step.
+        step_started_at: when that began.
+        steps: the number of known steps; planning may add some.
+        done: progress of the current step,
+        total: out of this.
+        results: results of the completed steps by name, in the order of completion.
         retry_at: after a failure, when it may be tried again.
-        ended_at: when it was done, failed or was cancelled.
+        ended_at: when it was done, failed or cancelled.
         version_before: version of the catalog when it began.
         version_after: version of the catalog when it ended.
-        error_condition: stable name of what stopped it last.
-        error_message: what that said.
-        stamp: random id of the write that made it so.
+        error_condition: stable name of the last error.
+        error_message: its message.
+        stamp: random id of the last write.
     """
 
     id: str
@@ -60,7 +61,7 @@ class Task:
     actor: str
     started_at: datetime
     seen_at: datetime
-    state: State = State.QUEUED
+    state: TaskState = TaskState.QUEUED
     exclusive: str | None = None
     attempt: int = 0
     owner: str | None = None
@@ -80,12 +81,12 @@ class Task:
     stamp: str = ""
 
     def expired(self, now: datetime) -> bool:
-        """Whether its owner has let the lease run out."""
-        return self.state is State.RUNNING and (self.lease_until or self.seen_at) <= now
+        """Whether its owner let the lease run out."""
+        return self.state is TaskState.RUNNING and (self.lease_until or self.seen_at) <= now
 
     def time_left(self, now: datetime) -> timedelta | None:
-        """How long the step under way will take if it goes on as before; none if nobody knows."""
-        if self.state is not State.RUNNING or self.step_started_at is None:
+        """The estimated time until the current step is complete; None if it is unknown."""
+        if self.state is not TaskState.RUNNING or self.step_started_at is None:
             return None
         if not 0 < self.done <= self.total:
             return None

@@ -1,7 +1,7 @@
-"""What may become of a task, as pure functions from how it stands to how it stands then.
+"""The transitions of a task, as functions from one value to the next (pure).
 
-The number of the attempt is what keeps an old owner out: every claim and every cancellation raises
-it, and a write counts only if the row still is as its writer has seen it.
+The attempt is a fencing token: every claim and every cancellation raises it, and a write succeeds
+only if the row is still as its writer read it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from catalog.environment import growing_pause
 from catalog.errors import TaskBusy, TaskEnded
-from catalog.tasks.model import State, Task
+from catalog.tasks.model import Task, TaskState
 
 DEFAULT_LEASE = timedelta(minutes=5)
 DEFAULT_ATTEMPTS = 5
@@ -22,22 +23,22 @@ _LONGEST_MESSAGE = 4000
 
 
 def claim(task: Task, owner: str, now: datetime, lease: timedelta, again: bool = False) -> Task:
-    """The task as its new owner runs it, or the same if it is the owner's already.
+    """The task claimed by an owner; unchanged if it is the owner's already.
 
-    `again` is for people who know what they do: it also takes what failed, was cancelled, or
-    rests after a failure.
+    With `again`, which only a person decides, a task that failed, was cancelled or waits to be
+    tried again is claimed as well.
 
     Raises:
-        TaskBusy: Another owner has it and is alive, or it rests.
+        TaskBusy: Another owner holds the lease, or the task waits after a failure.
         TaskEnded: There is nothing left to run.
     """
-    if task.state is State.RUNNING and task.owner == owner:
+    if task.state is TaskState.RUNNING and task.owner == owner:
         return task
-    if task.state is State.RUNNING and not task.expired(now):
+    if task.state is TaskState.RUNNING and not task.expired(now):
         raise busy(task)
-    if task.state is State.DONE or (task.state.ended and not again):
+    if task.state is TaskState.DONE or (task.state.ended and not again):
         raise ended(task)
-    if task.state is State.QUEUED and not again and task.retry_at and task.retry_at > now:
+    if task.state is TaskState.QUEUED and not again and task.retry_at and task.retry_at > now:
         raise TaskBusy(
             f"Task {task.id} ({task.name}) failed with {task.error_condition} and rests until "
             f"{task.retry_at.isoformat()}; try again then, or resume it to run it now.",
@@ -46,7 +47,7 @@ def claim(task: Task, owner: str, now: datetime, lease: timedelta, again: bool =
         )
     return replace(
         task,
-        state=State.RUNNING,
+        state=TaskState.RUNNING,
         owner=owner,
         attempt=task.attempt + 1,
         lease_until=now + lease,
@@ -62,28 +63,28 @@ def claim(task: Task, owner: str, now: datetime, lease: timedelta, again: bool =
 
 
 def beat(task: Task, now: datetime, lease: timedelta, done: int, total: int) -> Task:
-    """Its owner is alive, and has come so far with the step under way."""
+    """A heartbeat: renews the lease and records the progress of the current step."""
     return replace(task, seen_at=now, lease_until=now + lease, done=done, total=total)
 
 
 def begin(task: Task, step: str, steps: int, now: datetime) -> Task:
-    """A step is under way."""
+    """Starts a step."""
     return replace(task, step=step, step_started_at=now, steps=steps, done=0, total=0)
 
 
 def finish(
     task: Task, step: str, result: Mapping[str, Any], now: datetime, lease: timedelta
 ) -> Task:
-    """A step is complete, and is never run again."""
+    """Completes a step, which is never run again."""
     results = {**task.results, step: dict(result)}
     return replace(task, results=results, seen_at=now, lease_until=now + lease)
 
 
 def end(task: Task, now: datetime, version: int) -> Task:
-    """All steps are complete."""
+    """Ends a task whose steps are all complete."""
     return replace(
-        _left(task, now),
-        state=State.DONE,
+        _released(task, now),
+        state=TaskState.DONE,
         steps=len(task.results),
         ended_at=now,
         version_after=version,
@@ -95,10 +96,10 @@ def end(task: Task, now: datetime, version: int) -> Task:
 def fail(
     task: Task, condition: str, message: str, now: datetime, again_at: datetime | None
 ) -> Task:
-    """A step failed: it may be tried again from then on, or never by itself."""
+    """Records a failed step; the task is queued until `again_at`, or failed if that is None."""
     return replace(
-        _left(task, now),
-        state=State.FAILED if again_at is None else State.QUEUED,
+        _released(task, now),
+        state=TaskState.FAILED if again_at is None else TaskState.QUEUED,
         retry_at=again_at,
         ended_at=now if again_at is None else None,
         error_condition=condition,
@@ -107,19 +108,19 @@ def fail(
 
 
 def cancel(task: Task, who: str, reason: str, now: datetime) -> Task:
-    """Nobody goes on with it. Whoever runs it learns so at its next write.
+    """Cancels a task; its owner finds out at its next write. Unchanged if cancelled before.
 
     Raises:
-        TaskEnded: It is over already, but for one that was cancelled before.
+        TaskEnded: It is done or has failed.
     """
-    if task.state is State.CANCELLED:
+    if task.state is TaskState.CANCELLED:
         return task
     if task.state.ended:
         raise ended(task)
     why = f": {reason}" if reason else ""
     return replace(
-        _left(task, now),
-        state=State.CANCELLED,
+        _released(task, now),
+        state=TaskState.CANCELLED,
         attempt=task.attempt + 1,
         retry_at=None,
         ended_at=now,
@@ -128,18 +129,17 @@ def cancel(task: Task, who: str, reason: str, now: datetime) -> Task:
     )
 
 
-def _left(task: Task, now: datetime) -> Task:
+def _released(task: Task, now: datetime) -> Task:
     return replace(task, seen_at=now, lease_until=None, owner=None, step_started_at=None)
 
 
 def pause_after(attempt: int) -> timedelta:
     """How long a task rests after an attempt that failed."""
-    longer: int = 2 ** min(attempt - 1, 10)
-    return min(_LONGEST_PAUSE, _FIRST_PAUSE * longer)
+    return growing_pause(attempt, _FIRST_PAUSE, _LONGEST_PAUSE)
 
 
 def busy(task: Task) -> TaskBusy:
-    """The error that names who has a task, and for how long."""
+    """The error that names the owner of a task and its lease."""
     until = "unknown" if task.lease_until is None else task.lease_until.isoformat()
     return TaskBusy(
         f"Task {task.id} ({task.name}) is run by {task.owner}, whose lease is until {until}; try "
@@ -151,7 +151,7 @@ def busy(task: Task) -> TaskBusy:
 
 
 def ended(task: Task) -> TaskEnded:
-    """The error that says how a task came to its end."""
+    """The error that says how a task ended."""
     how = f" ({task.error_message})" if task.error_message else ""
     return TaskEnded(
         f"Task {task.id} ({task.name}) is {task.state}{how}.", task=task.id, state=task.state.value

@@ -1,4 +1,4 @@
-"""Runs tasks: claims one or takes it over, goes through its steps, and says how it ended."""
+"""Runs tasks: claims one or takes it over, runs its steps, and records how it ended."""
 
 from __future__ import annotations
 
@@ -7,63 +7,35 @@ import os
 import socket
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from catalog.delta import failures
+from catalog.delta.failures import condition_of
 from catalog.delta.queue import CommitQueue
+from catalog.delta.runs import BUSY, SAME
 from catalog.delta.writer import RefusedByCheck
 from catalog.environment import Deadline, Environment
 from catalog.errors import CatalogError, TaskBusy, TaskLost, UnknownTask
-from catalog.model import Caller
-from catalog.progress import Progress, Step
+from catalog.progress import Step
 from catalog.tasks import plan
-from catalog.tasks.holding import Heart, Holding
-from catalog.tasks.kind import TaskKind, TaskStep, TaskWork, check_result
-from catalog.tasks.model import State, Task
-from catalog.tasks.table import BUSY, SAME, TaskTable
-
-if TYPE_CHECKING:
-    from catalog.catalog import Catalog
+from catalog.tasks.kind import TaskCatalog, TaskKind, TaskStep, TaskWork, check_result
+from catalog.tasks.model import Task, TaskState
+from catalog.tasks.owner import Heartbeat, TaskOptions, TaskOwner
+from catalog.tasks.store import TaskTable
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Asked:
-    """How a task is to be run, and for whom."""
-
-    caller: Caller
-    lease: timedelta
-    max_attempts: int
-    seconds: float
-    progress: Progress
-
-    def deadline(self) -> Deadline:
-        """A new budget of waiting, for one write."""
-        return Deadline(self.seconds)
-
-
 class Runner:
-    """Runs the tasks of one catalog."""
+    """Runs the tasks of one catalog; `catalog_of` gives it with a task's id as its run."""
 
     def __init__(
-        self,
-        table: TaskTable,
-        environment: Environment,
-        catalog_of: Callable[[str], Catalog],
+        self, table: TaskTable, environment: Environment, catalog_of: Callable[[str], TaskCatalog]
     ) -> None:
         self._table = table
         self._queue = CommitQueue()
         self._environment = environment
         self._catalog_of = catalog_of
-
-    def close(self) -> None:
-        """Ends the session, if there was need of one."""
-        self._table.close()
-
-    # --- reading ----------------------------------------------------------------------------------
 
     def get(self, id: str) -> Task:
         """The task with this id."""
@@ -72,165 +44,160 @@ class Runner:
             raise UnknownTask(f"There is no task {id}.", task=id)
         return found
 
-    # --- running ----------------------------------------------------------------------------------
-
-    def run(self, kind: TaskKind, arguments: dict[str, Any], asked: Asked) -> Task:
-        """Runs a task, or goes on with one of this name and these arguments that is not over."""
+    def run(self, kind: TaskKind, arguments: dict[str, Any], options: TaskOptions) -> Task:
+        """Runs a task, or continues the unfinished one with this name and these arguments."""
 
         def find() -> Task | None:
             return self._table.unfinished(kind.name, arguments)
 
         def make() -> Task:
-            now = self._environment.clock()
-            id = self._environment.new_id()
-            version = self._catalog_of(id).version
+            now, id = self._environment.clock(), self._environment.new_id()
             return Task(
-                *(id, kind.name, arguments, asked.caller.actor, now, now),
+                *(id, kind.name, arguments, options.call.caller.actor, now, now),
                 exclusive=kind.exclusive,
-                version_before=version,
+                version_before=self._catalog_of(id).version,
             )
 
-        return self._go_through(kind, self._claimed(find, make, kind, asked, again=False), asked)
+        return self._run_steps(kind, self._claim(find, make, kind, options, False), options)
 
-    def resume(self, kind: TaskKind, id: str, asked: Asked) -> Task:
-        """Goes on with a task that rests, failed, was cancelled or was left."""
-        claimed = self._claimed(lambda: self.get(id), lambda: self.get(id), kind, asked, again=True)
-        return self._go_through(kind, claimed, asked)
+    def resume(self, kind: TaskKind, id: str, options: TaskOptions) -> Task:
+        """Continues a task that is queued, failed, cancelled or abandoned."""
 
-    def cancel(self, id: str, asked: Asked) -> Task:
-        """Cancels a task; the same again is no change."""
-        until = asked.deadline()
-        return self._queue.alone(lambda: self._cancel(id, asked, until), until)
+        def get() -> Task:
+            return self.get(id)
 
-    def _cancel(self, id: str, asked: Asked, until: Deadline) -> Task:
-        while True:
-            seen = self.get(id)
-            now = self._environment.clock()
-            wanted = plan.cancel(seen, asked.caller.actor, asked.caller.reason, now)
-            if wanted is seen:
-                return seen
-            written = self._written("task-cancel", wanted, seen, asked, until)
-            if written is not None:
-                return written
-            until.wait(self._environment.pause(1), f"the owner of task {id}")
+        return self._run_steps(kind, self._claim(get, get, kind, options, True), options)
 
-    def _claimed(
+    def cancel(self, id: str, options: TaskOptions) -> Task:
+        """Cancels a task; no change if it is cancelled already."""
+        deadline, caller = options.deadline(), options.call.caller
+
+        def cancel() -> Task:
+            while True:
+                seen = self.get(id)
+                now = self._environment.clock()
+                wanted = plan.cancel(seen, caller.actor, caller.reason, now)
+                if wanted is seen:
+                    return seen
+                written = self._written("task-cancel", wanted, seen, options, deadline)
+                if written is not None:
+                    return written
+                deadline.wait(self._environment.pause(1), f"the owner of task {id}")
+
+        return self._queue.alone(cancel, deadline)
+
+    def _claim(
         self,
         find: Callable[[], Task | None],
         make: Callable[[], Task],
         kind: TaskKind,
-        asked: Asked,
+        options: TaskOptions,
         again: bool,
-    ) -> Holding:
-        until = asked.deadline()
-        owner = f"{socket.gethostname()}:{os.getpid()}:{self._environment.new_id()[:8]}"
+    ) -> TaskOwner:
+        deadline = options.deadline()
+        name = f"{socket.gethostname()}:{os.getpid()}:{self._environment.new_id()[:8]}"
 
         def claim() -> Task:
-            self._table.prepare(until)
+            self._table.prepare(deadline)
             while True:
                 seen = find()
                 self._environment.at("task.planned")
                 now = self._environment.clock()
-                wanted = plan.claim(seen or make(), owner, now, asked.lease, again)
-                written = self._written("task-claim", wanted, seen, asked, until)
+                wanted = plan.claim(seen or make(), name, now, options.lease, again)
+                written = self._written("task-claim", wanted, seen, options, deadline)
                 if written is not None:
                     return written
-                until.wait(self._environment.pause(1), f"other tasks {kind.name}")
+                deadline.wait(self._environment.pause(1), f"other tasks {kind.name}")
 
-        task = self._queue.alone(claim, until)
+        task = self._queue.alone(claim, deadline)
         self._environment.at("task.claimed")
-        log.info("Task %s (%s), attempt %d, is ours.", task.id, task.name, task.attempt)
-        return Holding(
-            *(self._table, self._queue, self._environment, kind, task, asked.lease),
-            Caller(asked.caller.actor, asked.caller.reason, task.id),
-            asked.deadline,
-        )
+        log.info("Claimed task %s (%s), attempt %d.", task.id, task.name, task.attempt)
+        return TaskOwner(self._table, self._queue, self._environment, kind, task, options)
 
     def _written(
-        self, point: str, wanted: Task, seen: Task | None, asked: Asked, until: Deadline
+        self,
+        point: str,
+        wanted: Task,
+        seen: Task | None,
+        options: TaskOptions,
+        deadline: Deadline,
     ) -> Task | None:
-        """What was written; if nothing, somebody was quicker and the plan is made again."""
-        caller = Caller(asked.caller.actor, asked.caller.reason, wanted.id)
+        """What was written; None if another writer was first, and the caller must plan again."""
         try:
-            return self._table.write(point, wanted, seen, None, caller, until)
+            return self._table.write(point, wanted, seen, None, options.caller(wanted), deadline)
         except RefusedByCheck as refusal:
-            # One of the same name and arguments is found by the next plan, unless it goes by an id.
+            # A new task finds one with its name and arguments when it plans again.
             if refusal.kind == BUSY or (refusal.kind == SAME and seen is not None):
                 holder = self._table.find(refusal.key)
                 if holder is not None and not holder.state.ended:
-                    raise _taken(wanted, holder) from refusal
+                    raise _conflicting(wanted, holder) from refusal
             log.info("%s: %s %s", point, refusal.kind, refusal.key)
             return None
 
     # --- steps ------------------------------------------------------------------------------------
 
-    def _go_through(self, kind: TaskKind, holding: Holding, asked: Asked) -> Task:
-        catalog = self._catalog_of(holding.task.id)
+    def _run_steps(self, kind: TaskKind, owner: TaskOwner, options: TaskOptions) -> Task:
+        catalog, call = self._catalog_of(owner.task.id), options.call
 
         def progress(step: Step) -> None:
-            holding.note(step)
-            asked.progress(step)
-            holding.check()
+            owner.note(step)
+            call.progress(step)
+            owner.check()
 
-        with Heart(holding, asked.lease):
+        with Heartbeat(owner, options.lease):
             try:
-                while holding.task.state is State.RUNNING:
-                    task = holding.task
+                while owner.task.state is TaskState.RUNNING:
+                    task = owner.task
                     step, steps = kind.next_step(task.arguments, task.results)
                     if step is None:
-                        holding.end(catalog.version)
+                        owner.end(catalog.version)
                         break
-                    holding.begin(step, steps)
+                    owner.begin(step, steps)
                     work = TaskWork(
-                        *(catalog, task.arguments, task.results, progress, holding.beat),
-                        *(asked.caller.actor, asked.caller.reason, asked.seconds),
+                        *(catalog, task.arguments, task.results, progress, owner.beat),
+                        *(call.caller.actor, call.caller.reason, call.deadline.seconds),
                     )
                     self._environment.at("task.step.entered")
-                    result = self._result(step, work, holding, asked.max_attempts)
+                    result = self._result(step, work, owner, options.max_attempts)
                     self._environment.at("task.step.returned")
-                    holding.finish(step, result, catalog.version)
+                    owner.finish(step, result, catalog.version)
                     self._environment.at("task.step.finished")
             except (KeyboardInterrupt, SystemExit):
-                self._release(holding)
+                # The next owner can begin at once; otherwise the lease would have to run out.
+                with suppress(Exception):
+                    owner.fail("INTERRUPTED", "its process was told to stop", timedelta(0))
                 raise
-        return holding.task
+        return owner.task
 
     def _result(
-        self, step: TaskStep, work: TaskWork, holding: Holding, max_attempts: int
+        self, step: TaskStep, work: TaskWork, owner: TaskOwner, max_attempts: int
     ) -> dict[str, Any]:
-        holding.check()
+        owner.check()
         try:
             return check_result(step.name, step.run(work))
         except TaskLost:
             raise
         except Exception as error:
-            holding.check()
-            self._fail(holding, step.name, error, max_attempts)
+            owner.check()
+            self._fail(owner, step.name, error, max_attempts)
             raise
 
-    def _fail(self, holding: Holding, step: str, error: Exception, max_attempts: int) -> None:
-        """Writes down what went wrong; the error itself is for the caller."""
-        attempt = holding.task.attempt
-        hopeful = not isinstance(error, CatalogError) or error.retryable
-        rest = plan.pause_after(attempt) if hopeful and attempt < max_attempts else None
-        condition = (
-            error.condition
-            if isinstance(error, CatalogError)
-            else failures.condition_of(error) or type(error).__name__
-        )
+    def _fail(self, owner: TaskOwner, step: str, error: Exception, max_attempts: int) -> None:
+        """Records the error; it is raised to the caller as well."""
+        task = owner.task
+        retryable, condition = True, condition_of(error) or type(error).__name__
+        if isinstance(error, CatalogError):
+            retryable, condition = error.retryable, error.condition
+        retry = retryable and task.attempt < max_attempts
+        rest = plan.pause_after(task.attempt) if retry else None
         try:
-            holding.fail(condition, f"{step}: {error}", rest)
+            owner.fail(condition, f"{step}: {error}", rest)
         except Exception as failure:
-            log.warning("Task %s failed, and its row does not say so: %s", holding.task.id, failure)
-
-    def _release(self, holding: Holding) -> None:
-        """Lets the next owner begin at once; without it the lease has to run out."""
-        with suppress(Exception):
-            holding.fail("INTERRUPTED", "its process was told to stop", timedelta(0))
+            log.warning("Task %s failed, and its row does not say so: %s", task.id, failure)
 
 
-def _taken(wanted: Task, holder: Task) -> TaskBusy:
-    if holder.state is State.QUEUED:
+def _conflicting(wanted: Task, holder: Task) -> TaskBusy:
+    if holder.state is TaskState.QUEUED:
         return TaskBusy(
             f"Task {wanted.id} cannot go on: task {holder.id} has its name and arguments and is "
             "queued. Resume that one, or cancel it.",

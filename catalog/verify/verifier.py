@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+from uuid import uuid4
 
-from catalog.delta.layout import complete
-from catalog.delta.store import Store
+from catalog.delta.layout import complete, nulls
+from catalog.delta.store import RESTORE_BACKUP, Store, commit_id_of, verb_of
 from catalog.progress import Progress, Step, silent
-from catalog.verify import names, objects, operations
-from catalog.verify.changes import steps
-from catalog.verify.feed import Feed
-from catalog.verify.history import check_commits, check_polls
-from catalog.verify.names import Names, check_names
-from catalog.verify.nearby import kept_if_few
-from catalog.verify.objects import Links, check_objects
-from catalog.verify.operations import Lives, check_operations
-from catalog.verify.references import check_references, check_references_always
-from catalog.verify.report import Findings, Problem, VerifyReport
-from catalog.verify.rows import check_rows, check_uniqueness
-from catalog.verify.rules import Rules, check_rules, declares_types
+from catalog.verify import replay
+from catalog.verify.model import Counterexample, VerifyReport, Violations, steps
+from catalog.verify.rows import CONTENT, IDENTITY, NAME_KINDS, OBJECT, check_version
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Row as SparkRow
 
 Check = tuple[str, Callable[[], None]]
+
+# A raw RESTORE is outside the promises: it brings old rows back with their old ids. A VACUUM is two
+# versions and changes no row.
+_NOT_CLAIMED = {"RESTORE", "VACUUM START", "VACUUM END"}
+# Few rows are read once and kept for all checks: every scan of a Delta table looks up its files
+# again, and a change feed those of each version. So many fit into the driver easily; Spark needs as
+# much again while it takes them over.
+FEW_ROWS = 20_000
+FEW_BYTES = 16 << 20
 
 
 class Verifier:
@@ -31,10 +39,10 @@ class Verifier:
         self._store = store
         self._buckets = buckets
         self._progress = progress
-        self._found = Findings(store.session)
+        self._found = Violations(store.session)
 
     def verify(self, version: int, since: int | None) -> VerifyReport:
-        """Checks what stands at `version`, and if wanted how it came about since another."""
+        """Checks the rows at `version`, and with `since` those of every version from there on."""
         checks: list[Check] = [(f"version {version}", partial(self._check_version, version))]
         if since is not None and since < version:
             if since > 0:  # at version 0 the table is empty
@@ -43,7 +51,7 @@ class Verifier:
         for done, (what, check) in enumerate(checks):
             self._progress(Step(f"verify: {what}", done, len(checks)))
             check()
-        return VerifyReport(version, since, self._found.violations)
+        return VerifyReport(version, since, self._found.all())
 
     def _check_version(self, version: int) -> None:
         session = self._store.session
@@ -53,54 +61,132 @@ class Verifier:
             f"FROM {pinned} GROUP BY kind"
         ).collect()
         rows, size = (sum(row[name] for row in sizes) for name in ("rows", "bytes"))
-        with kept_if_few(session, pinned, rows, size) as relation:
-            self._check_rows(relation, {row["kind"] for row in sizes})
-
-    def _check_rows(self, relation: str, kinds: set[str]) -> None:
-        found = self._found
-        check_rows(found, relation, self._buckets)
-        check_references(found, relation)
-        if kinds & operations.KINDS:
-            check_operations(found, relation)
-        if objects.KIND in kinds:
-            check_objects(found, relation)
-        # The guard stays when the last object has gone, and so might what tables have left.
-        if kinds & {objects.KIND, "guard"}:
-            check_rules(found, relation)
-        if kinds & set(names.KINDS):
-            check_names(found, relation)
+        with _kept_if_few(session, pinned, rows, size) as relation:
+            check_version(self._found, relation, {row["kind"] for row in sizes}, self._buckets)
 
     def _range_checks(self, first: int, last: int) -> list[Check]:
         found, feed = self._found, Feed(self._store, first, last)
         return [
-            ("keys at every version", lambda: check_uniqueness(found, feed.lean)),
-            ("references at every version", lambda: check_references_always(found, feed.lean)),
+            ("keys at every version", lambda: replay.check_uniqueness(found, feed.lean)),
+            ("references at every version", lambda: replay.check_references(found, feed.lean)),
             (
                 "operations, objects, names and rules at every version",
-                lambda: self._check_lives(feed),
+                lambda: found.add(_replayed(feed)),
             ),
-            ("commits", lambda: check_commits(found, feed.lean, feed.commits)),
+            ("commits", lambda: replay.check_commits(found, feed.lean, feed.commits)),
             (
                 "replay of the change feed",
-                lambda: check_polls(found, self._store, first, last),
+                lambda: replay.check_polls(found, self._store, first, last),
             ),
         ]
 
-    def _check_lives(self, feed: Feed) -> None:
-        followed = ("operation", "part", "epoch", "object", *names.KINDS)
-        kinds = ", ".join(f"'{kind}'" for kind in followed)
-        rows = feed.lean.where(f"kind IN ({kinds})").toArrow().to_pylist()
-        followers: list[Lives | Links | Names | Rules] = [Lives(), Links(), Names()]
-        if declares_types(rows):
-            followers.append(Rules())
-            rows = [row for row in rows if row["kind"] != objects.KIND]
-            rows += feed.events.where(f"kind = '{objects.KIND}'").toArrow().to_pylist()
-        problems: list[Problem] = []
-        beginnings = {feed.first, *feed.restored}
-        for step in steps(rows):
-            for follower in followers:
-                if step.version in beginnings:
-                    follower.start(step)
-                else:
-                    problems += follower.follow(step)
-        self._found.note(problems)
+
+def _replayed(feed: Feed) -> Iterator[Counterexample]:
+    """What is wrong with operations, objects and names at any version."""
+    kinds = ", ".join(f"'{kind}'" for kind in ("operation", "part", "epoch", OBJECT, *NAME_KINDS))
+    rows = feed.lean.where(f"kind IN ({kinds})").toArrow().to_pylist()
+    replays: list[replay.Replay] = [
+        replay.OperationReplay(),
+        replay.LinkReplay(),
+        replay.NameReplay(),
+    ]
+    if replay.declares_types(rows):
+        replays.append(replay.RuleReplay())
+        rows = [row for row in rows if row["kind"] != OBJECT]
+        rows += feed.events.where(f"kind = '{OBJECT}'").toArrow().to_pylist()
+    starts = {feed.first, *feed.restored}
+    for step in steps(rows):
+        for each in replays:
+            if step.version in starts:
+                each.start(step)
+            else:
+                yield from each.follow(step)
+
+
+@dataclass(frozen=True)
+class Feed:
+    """The change feed from one version to another, read when a check needs it."""
+
+    store: Store
+    first: int
+    last: int
+
+    @cached_property
+    def lean(self) -> DataFrame:
+        """The events without the bodies of objects, which only the rules of types need."""
+        return nearby(self.events.drop("datasource", "digest", "payload"))
+
+    @cached_property
+    def events(self) -> DataFrame:
+        """The rows at the first version and all changes, as rows that came (1) or went (-1)."""
+        store, first = self.store, self.first
+        columns = (
+            *IDENTITY,
+            "commit_id",
+            "state",
+            *CONTENT,
+            "CASE WHEN kind IN ('operation', 'epoch', 'named', 'version') THEN payload "
+            "WHEN kind = 'object' THEN get_json_object(payload, '$.links') END AS said",
+        )
+        feed = store.changes(first + 1, self.last)
+        feed = feed.selectExpr("*", *nulls(feed.columns)).selectExpr(
+            *columns,
+            "_commit_version AS version",
+            "IF(_change_type IN ('insert', 'update_postimage'), 1, -1) AS delta",
+        )
+        if first == 0:  # at version 0 the table is empty
+            return feed
+        pinned = complete(store.session, store.pinned(first))
+        there = store.session.sql(
+            f"SELECT {', '.join(columns)}, CAST({first} AS BIGINT) AS version, 1 AS delta "
+            f"FROM {pinned}"
+        )
+        return feed.union(there)
+
+    @property
+    def commits(self) -> dict[int, str | None]:
+        """The commit id that each version claims, if it claims to be one of ours."""
+        return {
+            int(row["version"]): commit_id_of(row["userMetadata"])
+            for row in self._history
+            # A restored row names the commit that changed it last, in the table of the backup.
+            if row["version"] > self.first
+            and row["operation"] not in _NOT_CLAIMED
+            and int(row["version"]) not in self.restored
+        }
+
+    @cached_property
+    def restored(self) -> set[int]:
+        """The versions that came from a backup: how their rows came about was checked there."""
+        return {
+            int(row["version"])
+            for row in self._history
+            if verb_of(row["userMetadata"]) == RESTORE_BACKUP
+        }
+
+    @cached_property
+    def _history(self) -> list[SparkRow]:
+        return self.store.history().select("version", "operation", "userMetadata").collect()
+
+
+@contextmanager
+def _kept_if_few(session: SparkSession, relation: str, rows: int, size: int) -> Iterator[str]:
+    """A relation for FROM clauses with the same rows, kept in the driver if there are few."""
+    if not 0 < rows <= FEW_ROWS or size > FEW_BYTES:
+        yield relation
+        return
+    view = f"strata_verified_{uuid4().hex}"
+    kept = session.createDataFrame(session.sql(f"SELECT * FROM {relation}").toArrow())
+    kept.createTempView(view)
+    try:
+        yield view
+    finally:
+        session.catalog.dropTempView(view)
+
+
+def nearby(frame: DataFrame) -> DataFrame:
+    """The same rows, kept in the driver if there are few."""
+    rows = frame.limit(FEW_ROWS + 1).toArrow()
+    if not 0 < rows.num_rows <= FEW_ROWS:
+        return frame
+    return frame.sparkSession.createDataFrame(rows)

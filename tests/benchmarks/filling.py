@@ -8,10 +8,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from catalog import Segment
-from catalog.files.describe import read_footers
-from catalog.files.footers import read_footer
-from catalog.files.formats import place_of
-from catalog.files.opening import Files
+from catalog.files.footer import read_footer, read_footers
+from catalog.files.paths import place_of
+from catalog.files.storage import Files
 from tests.benchmarks import data
 from tests.benchmarks.evolving import wide
 from tests.benchmarks.ground import Ground

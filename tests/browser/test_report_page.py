@@ -11,7 +11,7 @@ from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 
-from catalog.report.model import Report
+from catalog.report.content import Report
 from catalog.report.page import render
 from tests import reports
 

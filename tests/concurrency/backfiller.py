@@ -16,7 +16,7 @@ from typing import Any
 
 from catalog import Catalog, Settings
 from catalog.environment import Environment
-from catalog.files.opening import Files
+from catalog.files.storage import Files
 from tests import sessions
 
 

@@ -72,7 +72,7 @@ def test_of_two_that_break_a_rule_together_the_second_is_refused(
         objects, quicker = races[rule]
         gate = Gate(tmp_path)
         late = free(stop(gate, where, "put"))
-        put = Side(lambda late=late, objects=objects: late.put(objects))  # type: ignore[misc]
+        put = Side(lambda late=late, objects=objects: late.objects.put(objects))  # type: ignore[misc]
         gate.await_reached()
         quicker()
         version = other.version

@@ -10,8 +10,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from catalog.contracts.model import Contract
-from catalog.contracts.terms import Terms
+from catalog.contracts.model import Contract, Terms
 from catalog.delta.layout import (
     COLUMNS,
     DEFAULT_SEGMENT_BUCKETS,
@@ -20,8 +19,8 @@ from catalog.delta.layout import (
     bucket_of,
 )
 from catalog.evolution.compatibility import Mode
-from catalog.names.model import Dropped, Head, Reason, Version
-from catalog.objects.model import Node, digest_of
+from catalog.names.model import Dropped, NameHead, Reason, Version
+from catalog.objects.model import ObjectNode, digest_of
 
 Row = dict[str, Any]
 NOW = datetime.now(UTC).replace(microsecond=0)
@@ -54,7 +53,7 @@ def operation(
 
 def named(name: str, *fingerprints: str, breaking: int = 1) -> list[Row]:
     """A named schema with a version for each of these fingerprints; one of them may be breaking."""
-    head = Head(Mode.BACKWARD, len(fingerprints), breaking, {"sum": Dropped("bigint", 2)})
+    head = NameHead(Mode.BACKWARD, len(fingerprints), breaking, {"sum": Dropped("bigint", 2)})
     rows: list[Row] = [
         {
             "kind": "named",
@@ -123,7 +122,9 @@ def stored(
 ) -> Row:
     """An object with the digest of its content."""
     digest = digest_of(body, links or {}, fingerprint, datasource)
-    node = Node(key, uuid.uuid4().hex, revision, body, links or {}, fingerprint, datasource, digest)
+    node = ObjectNode(
+        key, uuid.uuid4().hex, revision, body, links or {}, fingerprint, datasource, digest
+    )
     row = {"kind": "object", "bucket": 0, "key": key, "revision": revision, "digest": digest}
     return {**row, "payload": node.payload(), "fingerprint": fingerprint, "datasource": datasource}
 

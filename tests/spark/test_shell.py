@@ -240,10 +240,10 @@ def test_an_interrupt_ends_with_130_and_is_recorded(
 
 def test_a_run_that_gave_up_ends_with_3(strata: Strata, manifest: str, catalog: Catalog) -> None:
     """Somebody else holds the lock of the table for longer than the run waits."""
-    from catalog.delta.lock import TableLock
+    from catalog.delta.location import TableLock
     from catalog.environment import Deadline
 
-    lock = TableLock.beside(Path(str(catalog.location)) / "entries")
+    lock = TableLock.of(Path(str(catalog.location)) / "entries")
     with lock.held(Deadline(5)):
         code, answer = strata("publish", manifest, "--deadline", "0.5")
     assert code == 3
@@ -502,7 +502,7 @@ def test_a_schema_in_a_json_manifest_may_be_an_object(
             "starts_at is no time: soonZ",
         ),
         ("m.json", '{"segment_id": "a/1", "num_rows": 1}\n{oops\n', "not a JSON object: .oops"),
-        ("m.txt", "", "does not tell its format"),
+        ("m.txt", "", "does not follow from the suffix"),
         ("nowhere.parquet", None, "PATH_NOT_FOUND"),
         ("m.parquet", "no parquet", "cannot be read as parquet"),
     ],

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from catalog import Catalog
 from catalog.cli import shell
-from catalog.delta.layout import ENTRY_COLUMNS, LAYOUT, ColumnSpec, Layout, Step
+from catalog.delta.layout import ENTRY_COLUMNS, LAYOUT, ColumnSpec, Layout, LayoutStep
 from catalog.errors import LayoutTooNew, ReadOnly, UpgradeNeeded
 from catalog.sql.audit_views import CHANGES
 from catalog.sql.platform_views import PLATFORM_VIEWS
@@ -32,7 +32,7 @@ LATER = replace(
     LAYOUT,
     number=LAYOUT.number + 1,
     columns=(*LAYOUT.columns, EXTRA),
-    steps={**LAYOUT.steps, LAYOUT.number: Step((EXTRA,), {"delta.checkpointInterval": "50"})},
+    steps={**LAYOUT.steps, LAYOUT.number: LayoutStep((EXTRA,), {"delta.checkpointInterval": "50"})},
 )
 
 

@@ -12,7 +12,7 @@ from chispa import assert_df_equality
 from pyspark.sql import Row, SparkSession
 
 from catalog import Catalog
-from catalog.delta.task_view import TASKS_VIEW
+from catalog.delta.runs import TASKS_VIEW
 from catalog.errors import InvalidInput, VersionNotFound
 from catalog.schema import Schema
 from catalog.sql.audit_views import CHANGES

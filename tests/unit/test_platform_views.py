@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.delta.view import View
-from catalog.objects.declared import Types
+from catalog.delta.layout import View
+from catalog.objects.declarations import Types
 from catalog.objects.fields import (
-    Field,
+    BodyField,
     anything,
     boolean,
     declared_fields,
@@ -39,7 +39,7 @@ from catalog.sql.platform_views import PLATFORM_VIEWS, sql_type, view_of
         (record({"a": whole(), "b": list_of(text())}), "STRUCT<a: BIGINT, b: ARRAY<STRING>>"),
     ],
 )
-def test_a_field_has_the_type_that_spark_has_for_it(field: Field, type: str) -> None:
+def test_a_field_has_the_type_that_spark_has_for_it(field: BodyField, type: str) -> None:
     assert sql_type(field) == type
 
 

@@ -10,7 +10,7 @@ from time import sleep
 from pyspark.sql import functions as F
 
 from catalog.cli.arguments import argument, natural, positive, seconds, window_end
-from catalog.cli.command import Answer, Work, change, command, committed, fetch, table_of
+from catalog.cli.command import Answer, Work, answer_of, change, command, fetch, table_of
 from catalog.delta.runs import COLUMNS
 from catalog.errors import InvalidInput
 from catalog.model import Kind
@@ -117,9 +117,7 @@ def audit_runs(work: Work) -> Answer:
 )
 def audit_roll(work: Work) -> Answer:
     report = work.catalog.audit.roll(dry_run=work.arguments.dry_run, **work.call)
-    counts = {"versions_rolled": report.rolled, "audit_gaps": len(report.gaps)}
-    gaps = table_of(report.gaps, ("first", "last", "what"))
-    return committed(report, "reached", "dry_run", counts=counts, tables={"gaps": gaps})
+    return answer_of(report, tables={"gaps": table_of(report.gaps, ("first", "last", "what"))})
 
 
 # --- poll -----------------------------------------------------------------------------------------

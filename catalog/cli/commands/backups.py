@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from catalog.backups.backup import BackupReport
-from catalog.backups.digests import Content
+from catalog.backups.manifest import ContentDigest
 from catalog.backups.restore import RestoreReport
 from catalog.backups.rollback import RollbackReport
 from catalog.cli.arguments import REASON, argument, one_of, positive, version_or_time
@@ -16,10 +16,9 @@ from catalog.cli.command import (
     Answer,
     Table,
     Work,
+    answer_of,
     change,
     command,
-    committed,
-    facts_of,
     is_task,
     table_of,
 )
@@ -65,19 +64,14 @@ def _which(version: int | datetime | None) -> dict[str, Any]:
 
 def shown_backup(report: BackupReport) -> Answer:
     """The contents of a backup, by kind of row."""
-    return Answer(
-        facts={
-            **facts_of(report, "path", "version", "rows"),
-            "runs": 0 if report.runs is None else report.runs.rows,
-            **facts_of(report, "repeated", "dry_run"),
-        },
+    return answer_of(
+        report,
         tables={"contents": _contents(report.entries)},
-        figures={"rows": report.rows},
         note="It existed already, and was checked." if report.repeated else "",
     )
 
 
-def _contents(entries: Mapping[str, Content]) -> Table:
+def _contents(entries: Mapping[str, ContentDigest]) -> Table:
     rows = tuple((kind, each.rows, each.digest) for kind, each in sorted(entries.items()))
     return Table(("kind", "rows", "digest"), rows)
 
@@ -117,14 +111,9 @@ def backups_restore(work: Work) -> Answer:
 
 def shown_restore(report: RestoreReport) -> Answer:
     """What was restored, by kind of row."""
-    return Answer(
-        facts=facts_of(
-            report,
-            *("path", "location", "version", "backup_version", "segment_buckets"),
-            *("rows", "runs", "repeated"),
-        ),
+    return answer_of(
+        report,
         tables={"contents": _contents(report.entries)},
-        figures={"rows": report.rows},
         note="It was restored already." if report.repeated else "The catalog is ready.",
     )
 
@@ -156,11 +145,9 @@ def backups_rollback(work: Work) -> Answer:
 def shown_rollback(report: RollbackReport, retries: int) -> Answer:
     """What a rollback changed, by kind of row; a dry run lists the first keys."""
     keys = tuple((c.kind, change, key) for c in report.changes for change, key in c.first)
-    return committed(
+    return answer_of(
         report,
-        *("version", "commit_id", "target", "planned_at", "beside", "dry_run"),
-        counts={"rows": report.rows},
-        retries=retries,
+        retries,
         tables={
             "changes": table_of(report.changes, ("kind", "inserted", "updated", "deleted")),
             "keys": Table(("kind", "change", "key"), keys),

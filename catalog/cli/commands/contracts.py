@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from catalog.cli.arguments import argument, positive
-from catalog.cli.command import Answer, Table, Work, change, command, committed, facts_of, fetch
-from catalog.contracts.checking import Offence
+from catalog.cli.command import Answer, Table, Work, answer_of, change, command, facts_of, fetch
 from catalog.contracts.keeper import ContractResult
 from catalog.contracts.model import MODES, Contract, Enforcement
 from catalog.evolution.merge import Policy
+from catalog.model import Offence
 from catalog.schema import Schema
 
 _DATASOURCE = argument("datasource", "name of the datasource")
@@ -99,12 +99,10 @@ def contracts_set(work: Work) -> Answer:
 
 def shown_contract_change(result: ContractResult, retries: int) -> Answer:
     """What changed, and which published segments break the contract."""
-    there = sum(each.segments for each in result.offences)
-    return committed(
+    there = bool(result.figures()["segments_that_break_it"])
+    return answer_of(
         result,
-        *("version", "commit_id", "datasource", "changed", "dry_run"),
-        counts={"segments_that_break_it": there},
-        retries=retries,
+        retries,
         tables={"breaches": offences_table(result.offences)} if there else {},
         note="Published segments stay; later publishes are checked." if there else "",
     )

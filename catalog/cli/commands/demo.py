@@ -23,7 +23,7 @@ from catalog.cli.command import Access, Answer, Table, Work, command, fetch
 from catalog.cli.output import renderer
 from catalog.errors import InvalidInput
 from catalog.model import Segment
-from catalog.report.collect import collect
+from catalog.report.content import collect
 from catalog.report.page import render
 from catalog.schema import Schema
 

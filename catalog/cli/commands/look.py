@@ -17,14 +17,14 @@ from catalog.errors import InvalidInput
 from catalog.evolution.compatibility import Mode, judge
 from catalog.evolution.diff import diff as difference
 from catalog.evolution.merge import Policy
-from catalog.report.collect import collect
+from catalog.report.content import collect
 from catalog.report.page import render
 from catalog.schema.names import identifier
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from catalog.dialects import Unsaid
+    from catalog.schema.translation import Unsaid
 
 _DATASOURCE = argument("--datasource", "only those of a datasource")
 # Columns of the lists of segments: for programs, and for terminals.
@@ -318,12 +318,4 @@ def report(work: Work) -> Answer:
         file.write_text(page, encoding="utf-8")
     except OSError as error:
         raise InvalidInput(f"The report cannot be written to {file}: {error}.") from error
-    return Answer(
-        facts={
-            "file": str(file),
-            "bytes": len(page.encode()),
-            "version": collected.version,
-            **asdict(collected.totals),
-            "problems": len(collected.problems),
-        }
-    )
+    return Answer(facts={"file": str(file), "bytes": len(page.encode()), **collected.facts()})

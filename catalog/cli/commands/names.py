@@ -10,20 +10,20 @@ from catalog.cli.command import (
     Answer,
     Table,
     Work,
+    answer_of,
     change,
     command,
-    committed,
     facts_of,
     fetch,
     table_of,
 )
 from catalog.cli.schemas import HELP, schema_given, schema_in
 from catalog.evolution.compatibility import Mode
-from catalog.names.keys import reference
+from catalog.names.model import reference
 
 if TYPE_CHECKING:
-    from catalog.dialects import Unsaid
     from catalog.names.model import NamedSchema, Reason, Registered
+    from catalog.schema.translation import Unsaid
 
 _MODES = [str(mode) for mode in Mode]
 _NAME = argument("name", "the name of the schema")
@@ -97,15 +97,7 @@ def unsaid_table(unsaid: tuple[Unsaid, ...]) -> dict[str, Table]:
 
 def shown_registration(result: Registered, retries: int) -> Answer:
     """The version that was registered."""
-    answer = committed(
-        result,
-        *("name", "version", "fingerprint", "compatible", "breaking", "forced", "merged"),
-        *("repeated", "version_of_table", "commit_id", "dry_run"),
-        retries=retries,
-        tables=_reasons(result.reasons),
-    )
-    registered = int(not (result.repeated or result.dry_run))
-    return replace(answer, figures={**answer.figures, "registered": registered})
+    return answer_of(result, retries, tables=_reasons(result.reasons))
 
 
 @command(
@@ -184,12 +176,7 @@ def names_versions(work: Work) -> Answer:
 )
 def names_set_mode(work: Work) -> Answer:
     result = work.catalog.names.set_mode(work.arguments.name, work.arguments.mode, **work.why)
-    return committed(
-        result,
-        *("name", "version_of_table", "commit_id"),
-        facts={"before": str(result.before), "mode": str(result.mode)},
-        retries=work.retries(result.retries),
-    )
+    return answer_of(result, work.retries(result.retries))
 
 
 @command(

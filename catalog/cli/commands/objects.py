@@ -15,20 +15,18 @@ from catalog.cli.command import (
     Answer,
     Table,
     Work,
+    answer_of,
     change,
     command,
-    committed,
     cut,
     facts_of,
     fetch,
 )
 from catalog.errors import InvalidInput
-from catalog.objects.declaration import type_from
 from catalog.objects.keeper import PutResult
-from catalog.objects.keys import check_type
-from catalog.objects.model import Object, StoredObject
+from catalog.objects.model import Object, StoredObject, check_type
 from catalog.objects.platform import PLATFORM
-from catalog.objects.types import ObjectType
+from catalog.objects.types import ObjectType, type_from
 
 _FIELDS = ("key", "body", "links", "schema", "datasource")
 # Names the built-in types of the platform, which need no file.
@@ -84,10 +82,9 @@ def shown_change(result: PutResult, retries: int, limit: int) -> Answer:
             for change in ("removed", "touched", "unchanged", "absent")
         },
     }
-    counts = {change: len(objects) for change, objects in changes.items()}
     rows = ((change, *each) for change, objects in changes.items() for each in objects)
     tables = {"changes": cut(("change", "key", "revision"), rows, limit)}
-    return committed(result, "version", "commit_id", counts=counts, retries=retries, tables=tables)
+    return answer_of(result, retries, tables=tables)
 
 
 @command("objects get", "show an object", _KEY, as_of=True, example="table/sales/orders")
@@ -181,8 +178,11 @@ def shown_rename(result: PutResult, retries: int, limit: int) -> Answer:
     """Old and new key of every renamed object."""
     counts = {"renamed": len(result.renamed), "touched": len(result.touched)}
     rows = ((old, new, result.revisions[new]) for old, new in result.renamed.items())
-    tables = {"renamed": cut(("key", "new_key", "revision"), rows, limit)}
-    return committed(result, "version", "commit_id", counts=counts, retries=retries, tables=tables)
+    return Answer(
+        facts={**facts_of(result, "version", "commit_id"), **counts, "retries": retries},
+        tables={"renamed": cut(("key", "new_key", "revision"), rows, limit)},
+        figures={**counts, "conflicts_retried": retries},
+    )
 
 
 @change(

@@ -14,9 +14,9 @@ from catalog.cli.command import (
     Answer,
     Table,
     Work,
+    answer_of,
     change,
     command,
-    committed,
     facts_of,
     fetch,
     is_task,
@@ -225,11 +225,9 @@ def operations_publish(work: Work) -> Answer:
 def shown_decision(decision: Decision, retries: int) -> Answer:
     """The state of an operation after a decision."""
     waits = decision.state == OperationState.READY
-    return committed(
+    return answer_of(
         decision,
-        *("version", "commit_id", "state", "epoch", "repeated"),
-        facts={"operation_id": decision.operation},
-        retries=retries,
+        retries,
         note=f"strata operations advance {decision.epoch} makes it visible." if waits else "",
     )
 
@@ -312,13 +310,7 @@ def operations_advance(work: Work) -> Answer:
 def shown_advance(step: Advance, retries: int) -> Answer:
     """The operations that an advance published."""
     applied = Table(("operation_id",), tuple((each,) for each in step.applied))
-    return committed(
-        step,
-        *("version", "commit_id", "before"),
-        counts={"stable": step.stable, "applied": len(step.applied)},
-        retries=retries,
-        tables={"applied": applied},
-    )
+    return answer_of(step, retries, tables={"applied": applied})
 
 
 # --- recover --------------------------------------------------------------------------------------
@@ -354,9 +346,10 @@ def shown_recovery(report: RecoverReport, left: Mapping[str, int], retries: int)
     """What a recovery did, and how many operations are still open or ready."""
     rows = [("aborted", row.id, row.name, row.owner, row.lease_until) for row in report.aborted]
     others = {"decided": report.decided, "swept": report.swept, "forgotten": report.forgotten}
-    counts = {"aborted": len(rows), **{what: len(ids) for what, ids in others.items()}}
     rest = ((what, each, None, None, None) for what, ids in others.items() for each in ids)
     columns = ("change", "operation_id", "name", "owner", "lease_until")
-    tables = {"changes": Table(columns, (*rows, *rest))}
-    counts |= left
-    return committed(report, "version", "dry_run", counts=counts, retries=retries, tables=tables)
+    return Answer(
+        facts={**report.facts(), **left, "retries": retries},
+        tables={"changes": Table(columns, (*rows, *rest))},
+        figures={**report.figures(), **left, "conflicts_retried": retries},
+    )

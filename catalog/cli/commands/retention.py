@@ -9,10 +9,10 @@ from catalog.cli.command import (
     Answer,
     Table,
     Work,
+    answer_of,
     change,
     command,
     cut,
-    facts_of,
     fetch,
     is_task,
     table_of,
@@ -23,10 +23,10 @@ from catalog.retention.retainer import DEFAULT_LIMIT
 
 # At most this many segments that stayed are listed; the counts are of all.
 _LISTED = 1_000
-_COUNTS = ("archived", "dropped", "overtaken", "failed", "left")
 _COLUMNS = (
     *("datasource", "rule", "action", "segments", "by_age", "by_count"),
-    *("num_rows", "size_bytes", "oldest", "newest", *_COUNTS, "problem"),
+    *("num_rows", "size_bytes", "oldest", "newest"),
+    *("archived", "dropped", "overtaken", "failed", "left", "problem"),
 )
 _BRIEF = ("datasource", "rule", "action", "segments", "dropped", "failed", "problem")
 
@@ -69,32 +69,20 @@ def retention_apply(work: Work) -> Answer:
 
 def shown_retention(report: RetentionReport) -> Answer:
     """What was done with each datasource, and which segments stayed against the rules."""
-    counts = facts_of(report, *_COUNTS)
     stayed = (
         (each.segment_id, each.reason)
         for datasource in report.datasources
         for each in datasource.failures
     )
     refused = tuple((each.key, each.reason) for each in report.refused)
-    return Answer(
-        facts={
-            **facts_of(report, "version", "segments"),
-            **counts,
-            "troubled": sum(bool(each.problem) for each in report.datasources),
-            "refused": len(refused),
-            **facts_of(report, "dry_run", "retries"),
-        },
+    return answer_of(
+        report,
         tables={
             "datasources": table_of(report.datasources, _COLUMNS, _BRIEF),
             "failures": cut(("segment_id", "reason"), stayed, _LISTED),
             "refused": Table(("rule", "reason"), refused),
         },
         found=not report.ok,
-        figures={
-            **{f"retention_{name}": count for name, count in counts.items()},
-            "retention_troubled": report.troubled,
-            "conflicts_retried": report.retries,
-        },
         note=" ".join(_advice(report)),
     )
 

@@ -7,12 +7,9 @@ from datetime import timedelta
 from typing import Any
 
 from catalog.cli.arguments import argument
-from catalog.cli.command import Answer, Table, Work, change, command, committed
-from catalog.settings.durations import duration_text
-from catalog.settings.keeper import SettingResult
-from catalog.settings.known import known_setting
-from catalog.settings.resolving import Layers, Setting
-from catalog.settings.sorts import ANYTHING
+from catalog.cli.command import Answer, Table, Work, answer_of, change, command
+from catalog.settings.model import Layers, Setting, known_setting
+from catalog.settings.types import ANYTHING, duration_text
 
 _COLUMNS = ("name", "value", "source", "default", "changed_at", "changed_by", "help")
 _NAME = argument("name", "a name such as cleanup.grace")
@@ -74,21 +71,17 @@ def settings_get(work: Work) -> Answer:
 )
 def settings_set(work: Work) -> Answer:
     name, text = work.arguments.name, work.arguments.value
-    return _shown(work.catalog.settings.set(name, _read(name, text), **work.why))
+    return answer_of(work.catalog.settings.set(name, _read(name, text), **work.why))
 
 
 def _read(name: str, text: str) -> Any:
     """The value of an argument: JSON where the setting takes any value, else a text."""
-    if known_setting(name).sort is not ANYTHING:
+    if known_setting(name).type is not ANYTHING:
         return text
     try:
         return json.loads(text)
     except ValueError:
         return text
-
-
-def _shown(result: SettingResult) -> Answer:
-    return committed(result, "version", "commit_id", counts={"changed": len(result.changed)})
 
 
 @change(
@@ -99,4 +92,4 @@ def _shown(result: SettingResult) -> Answer:
     long=False,
 )
 def settings_unset(work: Work) -> Answer:
-    return _shown(work.catalog.settings.unset(work.arguments.name, **work.why))
+    return answer_of(work.catalog.settings.unset(work.arguments.name, **work.why))

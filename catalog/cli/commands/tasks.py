@@ -15,7 +15,7 @@ from catalog.cli.command import Answer, Table, Work, change, command, facts_of, 
 from catalog.errors import InvalidInput, UnknownOperation, UnknownTask
 from catalog.tasks.kind import TaskKind
 from catalog.tasks.kinds import TASKS
-from catalog.tasks.model import State, Task
+from catalog.tasks.model import Task, TaskState
 from catalog.tasks.plan import DEFAULT_LEASE
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def shown_task(task: Task, kind: TaskKind | None) -> Answer:
 def _advice(task: Task, now: datetime) -> str:
     if task.expired(now):
         return f"Its process is gone: strata tasks resume {task.id} continues it."
-    if task.state in (State.QUEUED, State.FAILED, State.CANCELLED):
+    if task.state in (TaskState.QUEUED, TaskState.FAILED, TaskState.CANCELLED):
         return f"strata tasks resume {task.id} continues it now."
     return ""
 
@@ -135,7 +135,7 @@ def span(time: timedelta) -> str:
 @command(
     "tasks list",
     "list tasks: how far they are, who runs them, how they ended",
-    argument("--state", "only tasks in this state", choices=State),
+    argument("--state", "only tasks in this state", choices=TaskState),
     limit=20,
     details=(
         "A task is long work in steps that outlives its process. Newest first. There are\n"

@@ -10,9 +10,9 @@ from catalog.cli.command import (
     Answer,
     Table,
     Work,
+    answer_of,
     change,
     command,
-    committed,
     facts_of,
     is_task,
     table_of,
@@ -51,9 +51,7 @@ def cleanup(work: Work) -> Answer:
         for what, changes in done.items()
         for change in changes
     )
-    counts = {what: len(changes) for what, changes in done.items()}
-    changes = Table(("change", "fingerprint", "why"), rows)
-    return committed(report, "version", "dry_run", counts=counts, tables={"changes": changes})
+    return answer_of(report, tables={"changes": Table(("change", "fingerprint", "why"), rows)})
 
 
 @change(
@@ -108,16 +106,8 @@ def maintain(work: Work) -> Answer:
         dry_run=given.dry_run,
         **work.call,
     )
-    return committed(
+    return answer_of(
         report,
-        *("version", "dry_run"),
-        counts={
-            "partitions_compacted": len(report.compacted),
-            "files_removed": sum(vacuumed.files or 0 for vacuumed in report.vacuumed),
-            "versions_rolled": report.audit.rolled if report.audit else 0,
-            "audit_gaps": len(report.audit.gaps) if report.audit else 0,
-        },
-        facts={"retention_seconds": int(report.retention.total_seconds())},
         tables={
             "partitions": table_of(report.compacted, ("kind", "bucket", "before", "after")),
             "vacuumed": table_of(report.vacuumed, ("table", "files")),
@@ -140,11 +130,10 @@ def verify(work: Work) -> Answer:
         version=work.arguments.version, since=work.arguments.since, progress=work.progress
     )
     rows = tuple((v.promise, v.what, v.count, v.rows[0]) for v in report.violations)
-    return Answer(
-        facts={**facts_of(report, "version", "since"), "holds": report.ok},
+    return answer_of(
+        report,
         tables={"violations": Table(("promise", "what", "count", "example"), rows)},
         found=not report.ok,
-        figures={"violations": len(report.violations)},
         note="All promises hold." if report.ok else "",
     )
 

@@ -6,15 +6,15 @@ from argparse import Namespace
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from catalog.backfill.report import BackfillReport
+from catalog.backfill.model import BackfillReport
 from catalog.cli.arguments import Add, argument, by_setting, flag, moment, positive
 from catalog.cli.command import (
     Access,
     Answer,
     Work,
+    answer_of,
     change,
     command,
-    committed,
     cut,
     facts_of,
     is_task,
@@ -22,8 +22,8 @@ from catalog.cli.command import (
 )
 from catalog.cli.commands.contracts import offences_table
 from catalog.cli.commands.tasks import run_as_task
-from catalog.files.formats import FORMATS
-from catalog.files.publish import FilesReport
+from catalog.files.paths import FORMATS
+from catalog.files.publisher import FilesReport
 from catalog.model import OnExisting
 from catalog.segments.manifest import FORMATS as MANIFESTS
 from catalog.segments.manifest import few_segments, read_manifest
@@ -76,13 +76,8 @@ def publish(work: Work) -> Answer:
     result = work.catalog.publish(
         frame if few is None else few, on_existing=given.on_existing, **work.call
     )
-    return committed(
-        result,
-        *("version", "commit_id"),
-        counts=facts_of(result, "inserted", "existing", "replaced"),
-        facts={"schemas": len(result.fingerprints)},
-        tables={"warnings": offences_table(result.warnings)} if result.warnings else {},
-    )
+    tables = {"warnings": offences_table(result.warnings)} if result.warnings else {}
+    return answer_of(result, tables=tables)
 
 
 def _batch(what: str, setting: str) -> Add:
@@ -122,23 +117,15 @@ def publish_files(work: Work) -> Answer:
     if is_task(given):
         return run_as_task(work, "publish-files", **_given(options))
     report = work.catalog.publish_files(**options, dry_run=given.dry_run, **work.call)
-    counts = {
-        **facts_of(report, "files", "published", "replaced", "unchanged", "waiting"),
-        "changed": len(report.changed),
-        "missing": len(report.missing),
-        "dropped": report.dropped,
-        "broken": len(report.broken),
-    }
     broken = ((problem.path, problem.reason) for problem in report.broken)
-    return Answer(
-        facts={"version": report.version, **counts, "dry_run": report.dry_run},
+    return answer_of(
+        report,
         tables={
             "broken": cut(("path", "reason"), broken, given.limit),
             "changed": cut(("segment_id",), ((each,) for each in report.changed), given.limit),
             "missing": cut(("segment_id",), ((each,) for each in report.missing), given.limit),
         },
         found=bool(report.broken),
-        figures={**counts, "conflicts_retried": report.retries},
         note=" ".join(_advice_on_files(report, given)),
     )
 
@@ -190,31 +177,15 @@ def backfill(work: Work) -> Answer:
     if is_task(given):
         return run_as_task(work, "backfill", **_given(options))
     report = work.catalog.backfill(**options, dry_run=given.dry_run, **work.call)
-    counts = {
-        **facts_of(report, "completed", "overtaken", "claimed"),
-        "quarantined": len(report.quarantined),
-        **facts_of(report, "resting", "left"),
-    }
     listed = table_of(
         report.quarantined[:_LISTED],
         ("segment_id", "location", "reason", "attempts", "retry_at"),
         ("segment_id", "reason", "attempts", "retry_at"),
     )
-    return Answer(
-        facts={
-            **facts_of(report, "version", "waiting"),
-            **counts,
-            "per_second": round(report.per_second, 2),
-            "seconds": round(report.seconds, 2),
-            **facts_of(report, "dry_run", "retries"),
-        },
+    return answer_of(
+        report,
         tables={"quarantined": listed},
         found=bool(report.quarantined),
-        figures={
-            **counts,
-            **facts_of(report, "per_second", "seconds"),
-            "conflicts_retried": report.retries,
-        },
         note=" ".join(_advice_on_backfill(report)),
     )
 
@@ -251,5 +222,4 @@ def drop(work: Work) -> Answer:
         dry_run=given.dry_run,
         **work.why,
     )
-    names = ("version", "commit_id", "absent", "dry_run")
-    return committed(result, *names, counts={"dropped": result.dropped})
+    return answer_of(result)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from catalog.audit.commits import COMMIT_DDL, Commit, columns_of, commit_of, lost_changes
+from catalog.audit.model import COMMIT_DDL, Commit, columns_of, commit_of, lost_changes
 from catalog.delta.writer import user_metadata
 from catalog.model import Caller
 
@@ -38,7 +38,7 @@ def test_a_commit_tells_of_every_caller_with_run_and_session_where_there_is_one(
         ),
         "c1",
     )
-    assert found.actors == ["ann", "bob", "cem"]
+    assert columns_of(found.callers)[0] == ["ann", "bob", "cem"]
     assert found.first_version == 3
     assert len(found.row()) == COMMIT_DDL.count(", ") - 3 + 1  # the struct has three of its own
     assert columns_of(found.callers)[:4] == (

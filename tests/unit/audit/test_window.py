@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from catalog.audit.commits import GAP, Commit
-from catalog.audit.reading import Question
-from catalog.audit.window import Window, window
+from catalog.audit.model import GAP, Commit, HistoryQuery, Window, window
 from catalog.errors import InvalidInput
 
 NOW = datetime(2024, 1, 10, tzinfo=UTC)
@@ -37,7 +35,7 @@ def test_an_end_is_a_version_a_moment_or_a_time_ago(bad: Any) -> None:
 
 
 def test_a_question_wants_commits_of_an_actor_and_every_gap() -> None:
-    question = Question(window(2, None, NOW), 10, actor="ann")
+    question = HistoryQuery(window(2, None, NOW), 10, actor="ann")
     ann, bob = ((name, "", None, None) for name in ("ann", "bob"))
     both = Commit(3, NOW, "publish", (bob, ann))
     assert question.wants(both)
@@ -49,7 +47,7 @@ def test_a_question_wants_commits_of_an_actor_and_every_gap() -> None:
 
 def test_values_reach_a_condition_escaped() -> None:
     hostile = "x' OR '1'='1"
-    question = Question(Window(), 1, key=hostile, kind="segment", actor=hostile)
+    question = HistoryQuery(Window(), 1, key=hostile, kind="segment", actor=hostile)
     assert hostile not in question.condition()
     assert question.of_rows
-    assert not Question(Window(), 1, actor="ann").of_rows
+    assert not HistoryQuery(Window(), 1, actor="ann").of_rows

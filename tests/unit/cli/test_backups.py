@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from catalog.backups.backup import BackupReport
-from catalog.backups.contrast import Changed
-from catalog.backups.digests import Content
+from catalog.backups.difference import Changed
+from catalog.backups.manifest import ContentDigest
 from catalog.backups.restore import RestoreReport
 from catalog.backups.rollback import RollbackReport
 from catalog.cli.commands.backups import shown_backup, shown_restore, shown_rollback
 
-ENTRIES = {"segment": Content(3, "0f"), "schema": Content(1, "a0")}
+ENTRIES = {"segment": ContentDigest(3, "0f"), "schema": ContentDigest(1, "a0")}
 
 
 def test_a_backup_shows_what_it_holds() -> None:
-    answer = shown_backup(BackupReport("/b", 7, ENTRIES, Content(2, "c")))
+    answer = shown_backup(BackupReport("/b", 7, ENTRIES, ContentDigest(2, "c")))
     assert dict(answer.facts) == {
         "path": "/b",
         "version": 7,

@@ -72,7 +72,7 @@ def test_nothing_is_chosen_where_nobody_said_anything(home: Path) -> None:
         ('settings = "/x"', "must be a table"),
         ('[settings]\nzzz = "1"', "no setting"),
         ("[settings]\ndeadline = -1", "above zero"),
-        ('[settings]\n"config.file" = "x"', "written by the doors"),
+        ('[settings]\n"config.file" = "x"', "is adopted"),
         ("location = 3", "must be a text"),
         ('location = ""', "must be a text"),
         ("location = ", "not a TOML file"),

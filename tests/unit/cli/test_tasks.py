@@ -12,11 +12,11 @@ from catalog.cli.command import Work, is_task
 from catalog.cli.commands import BY_JOB, BY_NAME
 from catalog.cli.commands.tasks import for_people, only, run_as_task, shown_task
 from catalog.cli.shell import shell_parser
-from catalog.delta.task_view import TASKS_VIEW
+from catalog.delta.runs import TASKS_VIEW
 from catalog.errors import InvalidInput, UnknownTask
 from catalog.progress import silent
 from catalog.tasks.kinds import TASKS
-from catalog.tasks.model import State, Task
+from catalog.tasks.model import Task, TaskState
 
 WHEN = datetime(2024, 1, 31, 12, tzinfo=UTC)
 ID = "7c1e0a4be3a54d0f9d1a3a0b8f2f6c11"
@@ -76,14 +76,14 @@ def test_an_id_may_be_cut_short_while_it_is_the_only_one() -> None:
 @pytest.mark.parametrize(
     ("made", "found", "note"),
     [
-        (task(state=State.DONE, results={"segments 1": {"quarantined": 0}}), False, ""),
-        (task(state=State.DONE, results={"segments 1": {"quarantined": 2}}), True, ""),
+        (task(state=TaskState.DONE, results={"segments 1": {"quarantined": 0}}), False, ""),
+        (task(state=TaskState.DONE, results={"segments 1": {"quarantined": 2}}), True, ""),
         (
-            task(state=State.RUNNING, lease_until=WHEN),
+            task(state=TaskState.RUNNING, lease_until=WHEN),
             False,
             "Its process is gone: strata tasks resume",
         ),
-        (task(state=State.CANCELLED), False, f"strata tasks resume {ID} continues"),
+        (task(state=TaskState.CANCELLED), False, f"strata tasks resume {ID} continues"),
     ],
 )
 def test_a_task_says_what_was_found_and_what_to_do(made: Task, found: bool, note: str) -> None:
@@ -91,7 +91,7 @@ def test_a_task_says_what_was_found_and_what_to_do(made: Task, found: bool, note
     assert answer.found is found
     assert answer.note.startswith(note)
     assert (answer.facts["state"], answer.facts["arguments"]) == (made.state.value, {"limit": 5})
-    assert answer.facts["expired"] is (made.state is State.RUNNING)
+    assert answer.facts["expired"] is (made.state is TaskState.RUNNING)
 
 
 class Asked:
@@ -104,7 +104,7 @@ class Asked:
     def run(self, name: str, arguments: dict[str, Any], **how: Any) -> Task:
         self.name, self.arguments, self.how = name, arguments, how
         TASKS[name].check(arguments)
-        return task(state=State.DONE)
+        return task(state=TaskState.DONE)
 
 
 def test_a_word_that_is_run_as_a_task_gives_it_what_it_was_told() -> None:

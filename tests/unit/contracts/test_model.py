@@ -8,12 +8,31 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from catalog import Contract, Schema, compatibility, judge, superior
-from catalog.contracts.model import check, check_schema
+from catalog import Breach, Contract, Schema, compatibility, judge, superior
+from catalog.contracts.model import Terms
 from catalog.errors import InvalidInput, InvalidSchema
 from tests.unit.evolution.strategies import related
 
 BASE = "id BIGINT NOT NULL, at DATE, place STRUCT<city: STRING, zip: INT>, tags ARRAY<STRING>"
+
+
+def check_schema(contract: Contract, schema: Schema | None) -> tuple[Breach, ...]:
+    return Terms.of(contract).check_schema(schema)
+
+
+def check(
+    contract: Contract, schema: Schema | None, num_rows: int | None, size_bytes: int | None
+) -> tuple[Breach, ...]:
+    found = Terms.of(contract).check_size(num_rows, size_bytes)
+    return (*check_schema(contract, schema), *found)
+
+
+def payload(contract: Contract) -> str:
+    return Terms.of(contract).payload() or ""
+
+
+def read(text: str) -> Contract | None:
+    return Terms.stored(None, text, lambda _: Schema.of(BASE)).contract
 
 
 def broken(segment: str, **terms: Any) -> list[tuple[str, str]]:
@@ -171,20 +190,20 @@ def test_a_schema_that_is_none_is_refused_by_name() -> None:
 
 def test_terms_are_one_text_for_one_contract_and_read_back() -> None:
     one = Contract(schema=BASE, enforcement="subset", mode="forward", max_rows=5)
-    assert one.payload() == (
+    assert payload(one) == (
         '{"enforcement":"subset","fingerprint":"'
         f'{Schema.of(BASE).fingerprint}","max_rows":5,"mode":"forward"}}'
     )
     same = Contract(Schema.of(SHUFFLED), "subset", "forward", 5)
-    assert (same, same.payload()) == (one, one.payload())
-    assert Contract.of_payload(one.payload(), {one.fingerprint: Schema.of(BASE)}.__getitem__) == one
+    assert (same, payload(same)) == (one, payload(one))
+    assert read(payload(one)) == one
     limits = Contract(max_bytes=7, enforcement="warn")
-    assert Contract.of_payload(limits.payload(), lambda _: Schema.of(BASE)) == limits
-    assert len({one.payload(), limits.payload(), Contract(max_bytes=7).payload()}) == 3
-    assert json.loads(limits.payload())["fingerprint"] is None
+    assert read(payload(limits)) == limits
+    assert len({payload(one), payload(limits), payload(Contract(max_bytes=7))}) == 3
+    assert json.loads(payload(limits))["fingerprint"] is None
     merged = Contract(policy="widest")
-    assert "policy" not in json.loads(limits.payload())
-    assert Contract.of_payload(merged.payload(), lambda _: Schema.of(BASE)) == merged
+    assert "policy" not in json.loads(payload(limits))
+    assert read(payload(merged)) == merged
     with pytest.raises(InvalidInput, match="policy must be"):
         Contract(policy="newest")
     assert (one.refuses, limits.refuses) == (True, False)

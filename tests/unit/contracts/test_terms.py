@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog import Contract, Schema
-from catalog.contracts.checking import offences_among, refused_only, violation
-from catalog.contracts.limits import LIMITS, TableLimit, least, limits_in
-from catalog.contracts.terms import NO_TERMS, Terms
+from catalog.contracts.enforcement import offences_among, refused_only, violation
+from catalog.contracts.model import LIMITS, NO_TERMS, TableLimit, Terms, least, limits_in
 from tests.unit.builders import segment
 
 SCHEMA = Schema.of("a INT")
@@ -26,8 +25,11 @@ def read(terms: Terms) -> Terms:
 
 def test_a_contract_alone_is_stored_as_it_always_was_and_nothing_is_nothing() -> None:
     alone = Terms.of(CONTRACT)
-    assert alone.payload() == CONTRACT.payload()
-    assert alone.digest == hashlib.sha256(CONTRACT.payload().encode()).hexdigest()
+    text = (
+        f'{{"enforcement":"subset","fingerprint":"{SCHEMA.fingerprint}","max_rows":10,'
+        '"mode":"none"}'
+    )
+    assert (alone.payload(), alone.digest) == (text, hashlib.sha256(text.encode()).hexdigest())
     assert Terms.of(None) == NO_TERMS == Terms.stored(None, None, {}.__getitem__)
     assert NO_TERMS.payload() is None
     assert not NO_TERMS.asks

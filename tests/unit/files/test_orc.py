@@ -1,4 +1,4 @@
-"""The schemas of ORC files; tests/spark/test_footers.py holds them against Spark."""
+"""The schemas of ORC files; tests/spark/files/test_footers.py holds them against Spark."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from pyarrow import orc
 
 from catalog.errors import BrokenFile
-from catalog.files.footers import Footer, read_footer
+from catalog.files.footer import Footer, read_footer
 from catalog.schema import Schema
 
 # What Arrow can write, and as what Spark reads it.

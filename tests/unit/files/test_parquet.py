@@ -1,4 +1,4 @@
-"""The schemas of Parquet files; tests/spark/test_footers.py holds the same tables against Spark."""
+"""The schemas of Parquet files; tests/spark/files/test_footers.py compares them with Spark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pyarrow.parquet.encryption as encryption
 import pytest
 
 from catalog.errors import BrokenFile
-from catalog.files.footers import Footer, read_footer
+from catalog.files.footer import Footer, read_footer
 from catalog.schema import Schema
 
 # --- footers written by hand, as other writers than pyarrow and Spark make them ---
@@ -52,11 +52,23 @@ def group(name: str, *inner: Columns, repetition: int = OPTIONAL, **more: Any) -
     return [head, *(each for columns in inner for each in columns)]
 
 
-def written(*columns: Columns, rows: int = 0, notes: Mapping[str, str] | None = None) -> bytes:
-    """A Parquet file without data."""
+def mapped(name: str, *inner: Columns) -> Columns:
+    return group(name, group("key_value", *inner, repetition=REPEATED), f6=MAP)
+
+
+def written(
+    *columns: Columns,
+    rows: int = 0,
+    stated: int | None = None,
+    notes: Mapping[str, str] | None = None,
+) -> bytes:
+    """A Parquet file without data, with one row group if it has rows; `stated` is the number of
+    rows that the file states for itself, if it is not the one of the row group."""
     root = {4: "root", 5: len(columns)}
     elements = [root, *(each for some in columns for each in some)]
-    footer: dict[int, Any] = {1: 2, 2: elements, 3: Long(rows), 4: []}
+    groups = [{1: [], 2: Long(0), 3: Long(rows)}] if rows else []
+    total = rows if stated is None else stated
+    footer: dict[int, Any] = {1: 2, 2: elements, 3: Long(total), 4: groups}
     if notes:
         footer[5] = [{1: key, 2: value} for key, value in notes.items()]
     body = _message(footer)
@@ -236,6 +248,32 @@ READ: dict[str, tuple[list[Columns], str]] = {
         ],
         "plain MAP<STRING, INT>, old MAP<INT, STRUCT<x: TIMESTAMP>>",
     ),
+    # Keys of a map are never null in Spark, whatever the file says.
+    "maps with optional keys": (
+        [
+            mapped("m", leaf("key", "BYTE_ARRAY", f6=UTF8), leaf("value", "BYTE_ARRAY", f6=UTF8)),
+            group(
+                "new",
+                group(
+                    "key_value",
+                    leaf("key", "INT64", f10={10: {1: Byte(64), 2: True}}),
+                    mapped("value", group("key", leaf("x", "INT32")), leaf("value", "INT32")),
+                    repetition=REPEATED,
+                ),
+                f10={2: NOTHING},
+            ),
+            leaf("z", "INT32"),
+        ],
+        "m MAP<STRING, STRING>, new MAP<BIGINT, MAP<STRUCT<x: INT>, INT>>, z INT",
+    ),
+    "elements that repeat": (
+        [group("a", group("list", leaf("element", "INT32", REPEATED), repetition=REPEATED), f6=3)],
+        "a ARRAY<INT>",
+    ),
+    "names that end like an annotation": (
+        [group("a (List)", leaf("x", "INT32")), group("b (Map)", leaf("y (String)", "INT32"))],
+        "`a (List)` STRUCT<x: INT>, `b (Map)` STRUCT<`y (String)`: INT>",
+    ),
     "names": (
         [
             leaf("a.b", "INT32"),
@@ -290,6 +328,10 @@ REFUSED: dict[str, tuple[list[Columns], str]] = {
     "twice": (
         [leaf("a", "INT32"), leaf("a", "INT64")],
         "differs from a only in case or not at all",
+    ),
+    "map without values": (
+        [mapped("m", leaf("key", "INT32", REQUIRED)), leaf("z", "INT32")],
+        "column m is a map without values, which Spark does not read; write it as an array",
     ),
     "contradiction": ([leaf("a", "INT32", f6=INT_64)], "INT_64 can only annotate INT64"),
 }
@@ -513,5 +555,21 @@ def test_an_encrypted_file_is_broken_unless_its_footer_is_plain() -> None:
     assert (footer.schema.ddl, footer.num_rows) == ("a BIGINT", 2)
 
 
-def test_the_rows_are_those_of_the_footer() -> None:
+def test_the_rows_are_those_of_the_row_groups_as_spark_counts_them() -> None:
     assert footer_of(WHOLE) == Footer(Schema.of("a INT"), 5, len(WHOLE))
+    assert footer_of(written(leaf("a", "INT32"), rows=6, stated=0)).num_rows == 6
+    assert footer_of(written(leaf("a", "INT32"), rows=0, stated=6)).num_rows == 0
+
+
+def understated(path: Path) -> None:
+    """Writes a file of six rows that states none."""
+    pq.write_table(pa.table({"a": range(6)}), path)
+    data, total = path.read_bytes(), b"\x16\x0c\x19"
+    assert data.count(total) == 1
+    path.write_bytes(data.replace(total, b"\x16\x00\x19"))
+
+
+def test_a_total_that_a_writer_left_at_nothing_does_not_count(tmp_path: Path) -> None:
+    understated(tmp_path / "a.parquet")
+    assert pq.read_metadata(tmp_path / "a.parquet").num_rows == 0
+    assert footer_of((tmp_path / "a.parquet").read_bytes()).num_rows == 6

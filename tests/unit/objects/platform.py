@@ -6,10 +6,11 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
+from catalog.objects import plan
 from catalog.objects.changes import Changes, changes_of
-from catalog.objects.model import Node, Object
+from catalog.objects.model import Object, ObjectNode
+from catalog.objects.plan import ObjectPlan, Planner
 from catalog.objects.platform import PLATFORM
-from catalog.objects.works import Outcome, Work, declaring, putting
 from tests.unit.objects.strategies import ids
 
 CONFIG = {
@@ -233,15 +234,15 @@ BREAKS: dict[str, tuple[Changes, str, str]] = {
 }
 
 
-def step(state: Mapping[str, Node], work: Work, name: str = "step") -> Outcome:
+def step(state: Mapping[str, ObjectNode], work: Planner, name: str = "step") -> ObjectPlan:
     """One call on all objects."""
     return work(state, ids(name))
 
 
-def ground(*more: Object) -> dict[str, Node]:
+def ground(*more: Object) -> dict[str, ObjectNode]:
     """The small platform, with more objects if they are given."""
-    declared = step({}, declaring(PLATFORM), "declare").nodes
-    return dict(step(declared, putting(changes_of([*GROUND, *more])), "ground").nodes)
+    declared = step({}, plan.declare(PLATFORM), "declare").nodes
+    return dict(step(declared, plan.put(changes_of([*GROUND, *more])), "ground").nodes)
 
 
 Call = tuple[str, tuple[Any, ...], dict[str, Any]]

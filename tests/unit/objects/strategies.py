@@ -8,9 +8,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from catalog.errors import CatalogError
-from catalog.objects.changes import Changes, changes_of
-from catalog.objects.model import Node, Object
-from catalog.objects.state import applied
+from catalog.objects.changes import Changes, applied, changes_of
+from catalog.objects.model import Object, ObjectNode
 
 KEYS = ("db/sales", "table/orders", "table/returns", "index/by_day", "view/open")
 FIELDS = ("x", "y", "z")
@@ -54,8 +53,8 @@ def _changes(puts: list[Object], removes: list[str]) -> Changes:
 changes = st.builds(_changes, st.lists(objects, max_size=3), st.lists(keys, max_size=2))
 
 
-def _state(history: list[Changes]) -> dict[str, Node]:
-    state: dict[str, Node] = {}
+def _state(history: list[Changes]) -> dict[str, ObjectNode]:
+    state: dict[str, ObjectNode] = {}
     for number, each in enumerate(history):
         try:
             state = applied(state, each, ids(f"before {number}"), touch=bool(number % 2))
@@ -107,7 +106,7 @@ def outcome(work: Any) -> Any:
         return error.condition, error.message
 
 
-def links_agree(state: Mapping[str, Node]) -> bool:
+def links_agree(state: Mapping[str, ObjectNode]) -> bool:
     return all(
         target in state and state[target].revision == revision
         for node in state.values()

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.errors import InvalidObject, PartConflict
-from catalog.objects.body import LARGEST_BODY
 from catalog.objects.changes import Changes, changes_of, put_from, put_payload, united
-from catalog.objects.model import Object
+from catalog.objects.model import LARGEST_BODY, Object
 from catalog.schema import Schema
 from tests.unit.objects.strategies import PARTS, changes, objects, outcome, split
 

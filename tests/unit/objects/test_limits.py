@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from catalog.contracts.limits import TableLimit
-from catalog.objects.changes import changes_of
-from catalog.objects.limits import changed_limits, limits_of
-from catalog.objects.model import Node, Object
-from catalog.objects.platform import PLATFORM
-from catalog.objects.state import locks
-from catalog.objects.works import Work, declaring, putting, removing, renaming
+from catalog.contracts.model import TableLimit
+from catalog.objects import plan
+from catalog.objects.changes import changes_of, locks
+from catalog.objects.model import Object, ObjectNode
+from catalog.objects.plan import Planner
+from catalog.objects.platform import PLATFORM, changed_limits, limits_of
 from tests.unit.objects.strategies import ids
 
 TYPES = [each for each in PLATFORM if each.name in ("database", "table")]
@@ -26,17 +25,17 @@ def table(
     return Object(key, body, datasource=datasource)
 
 
-def done(state: Mapping[str, Node], *works: Work) -> dict[str, Node]:
+def done(state: Mapping[str, ObjectNode], *works: Planner) -> dict[str, ObjectNode]:
     for number, work in enumerate(works):
         state = work(state, ids(f"w{number}")).nodes
     return dict(state)
 
 
-def put(*objects: Object) -> Work:
-    return putting(changes_of(put=objects))
+def put(*objects: Object) -> Planner:
+    return plan.put(changes_of(put=objects))
 
 
-DECLARED = done({}, declaring(TYPES), put(DATABASE))
+DECLARED = done({}, plan.declare(TYPES), put(DATABASE))
 
 
 def test_tables_of_a_declared_type_limit_their_datasource() -> None:
@@ -59,14 +58,19 @@ def test_only_datasources_with_other_limits_than_before_are_told() -> None:
 def test_every_way_to_change_limits_asks_for_the_datasource() -> None:
     state = done(DECLARED, put(table(ORDERS, 5), table(MORE, 9)))
     free = done({}, put(DATABASE, table(ORDERS, 5)))
-    cases: list[tuple[str, Mapping[str, Node], Work, set[str]]] = [
+    cases: list[tuple[str, Mapping[str, ObjectNode], Planner, set[str]]] = [
         ("less", state, put(table(ORDERS, 4)), {"orders"}),
         ("to another datasource", state, put(table(ORDERS, 5, "x")), {"orders", "x"}),
-        ("the last", state, removing(changes_of(remove=[ORDERS, MORE]), False), {"orders"}),
-        ("with its database", state, removing(changes_of(remove=["database/s"]), True), {"orders"}),
-        ("another name", state, renaming("database/s", "t"), {"orders"}),
-        ("declared", free, declaring(TYPES), {"orders"}),
-        ("no longer", state, removing(changes_of(remove=["type/table"]), False), {"orders"}),
+        ("the last", state, plan.remove(changes_of(remove=[ORDERS, MORE]), False), {"orders"}),
+        (
+            "with its database",
+            state,
+            plan.remove(changes_of(remove=["database/s"]), True),
+            {"orders"},
+        ),
+        ("another name", state, plan.rename("database/s", "t"), {"orders"}),
+        ("declared", free, plan.declare(TYPES), {"orders"}),
+        ("no longer", state, plan.remove(changes_of(remove=["type/table"]), False), {"orders"}),
     ]
     for what, before, work, expected in cases:
         outcome = work(before, ids("w"))

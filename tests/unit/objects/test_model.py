@@ -16,9 +16,16 @@ from hypothesis import strategies as st
 import catalog
 from catalog.errors import InvalidInput, InvalidObject
 from catalog.model import LONGEST_DATASOURCE
-from catalog.objects.body import DEEPEST_BODY, LARGEST_BODY
-from catalog.objects.keys import LONGEST_KEY, check_key
-from catalog.objects.model import Node, Object, StoredObject, digest_of
+from catalog.objects.model import (
+    DEEPEST_BODY,
+    LARGEST_BODY,
+    LONGEST_KEY,
+    Object,
+    ObjectNode,
+    StoredObject,
+    check_key,
+    digest_of,
+)
 from catalog.schema import Schema
 from tests.unit.objects.strategies import objects
 
@@ -394,8 +401,8 @@ def test_a_stored_object_comes_back_from_its_row(
 def test_a_node_comes_back_from_its_row_whatever_the_spelling_of_the_payload() -> None:
     payload = '{"links": {"db/x": 3}, "id": "0f", "body": {"a": "\\u00e9"}}'
     columns = {name: getattr(stored(), name) for name in COLUMNS[:5]}
-    node = Node.from_payload(payload, **columns)
-    assert node == Node(**columns, id="0f", json='{"a":"é"}', links={"db/x": 3})
+    node = ObjectNode.from_payload(payload, **columns)
+    assert node == ObjectNode(**columns, id="0f", json='{"a":"é"}', links={"db/x": 3})
 
 
 def test_a_stored_object_tells_its_type_path_and_body() -> None:

@@ -10,43 +10,37 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog.errors import CatalogError, InvalidObject, RuleViolation
+from catalog.objects import plan
 from catalog.objects.changes import Changes, changes_of
-from catalog.objects.declared import Types
+from catalog.objects.declarations import Types
 from catalog.objects.fields import anything, boolean, text, whole
-from catalog.objects.judging import check_part
-from catalog.objects.model import Node, Object
+from catalog.objects.model import Object, ObjectNode
+from catalog.objects.plan import check_part
 from catalog.objects.platform import LIFE, PLATFORM
 from catalog.objects.retention_rules import rule_of
 from catalog.objects.rules import broken_rules
-from catalog.objects.types import (
-    ObjectType,
-    distinct_siblings,
-    one_of_siblings,
-    ranges,
-    unique,
-)
-from catalog.objects.works import declaring, ensuring, putting, removing, renaming
+from catalog.objects.types import ObjectType, distinct_siblings, one_of_siblings, ranges, unique
 from tests.unit.objects.platform import BREAKS, GROUND, SECRET, ground, node, replica, step
 from tests.unit.objects.strategies import links_agree
 
 STATE = ground()
 
 
-def broken(state: Mapping[str, Node]) -> set[tuple[str, str]]:
+def broken(state: Mapping[str, ObjectNode]) -> set[tuple[str, str]]:
     return {(each.rule, each.key) for each in broken_rules(Types.among(state), state)}
 
 
 def test_the_ground_keeps_every_rule() -> None:
     assert broken(STATE) == set()
-    assert step(STATE, putting(changes_of(GROUND))).nodes == STATE
-    assert step(STATE, declaring(PLATFORM)).nodes == STATE
+    assert step(STATE, plan.put(changes_of(GROUND))).nodes == STATE
+    assert step(STATE, plan.declare(PLATFORM)).nodes == STATE
 
 
 @pytest.mark.parametrize("what", BREAKS)
 def test_a_change_that_breaks_a_rule_is_refused_by_its_name(what: str) -> None:
     changes, rule, key = BREAKS[what]
     with pytest.raises(RuleViolation) as refusal:
-        step(STATE, putting(changes))
+        step(STATE, plan.put(changes))
     assert (refusal.value.values["rule"], refusal.value.values["key"]) == (rule, key)
     assert (rule, key) in refusal.value.values["violations"]
     assert key in refusal.value.message
@@ -59,7 +53,7 @@ def test_a_rule_of_retention_is_refused_with_the_words_of_the_job() -> None:
     with pytest.raises(InvalidObject) as of_job:
         rule_of(key, {**body, "action": "drop"})
     with pytest.raises(RuleViolation) as of_put:
-        step(STATE, putting(changes_of(Object(key, {**body, "action": "drop"}))))
+        step(STATE, plan.put(changes_of(Object(key, {**body, "action": "drop"}))))
     assert of_job.value.message.partition(" rule ")[2].rstrip(".") in of_put.value.message
 
 
@@ -77,7 +71,7 @@ def test_what_each_breaks_alone_may_be_done_together() -> None:
             Object("shard/main/d", {"low": 15, "high": 20}),
         ]
     )
-    after = step(STATE, putting(split)).nodes
+    after = step(STATE, plan.put(split)).nodes
     assert broken(after) == set()
     swapped = changes_of(
         [
@@ -85,24 +79,24 @@ def test_what_each_breaks_alone_may_be_done_together() -> None:
             Object("datastore_link/sales/cold", {"role": "primary"}),
         ]
     )
-    assert broken(step(after, putting(swapped)).nodes) == set()
+    assert broken(step(after, plan.put(swapped)).nodes) == set()
 
 
 def test_what_was_broken_before_is_not_in_the_way_of_other_changes() -> None:
     # As after a RESTORE by hand: the reference of a replica is gone.
     hurt = {key: each for key, each in STATE.items() if key != "node/n2"}
     assert broken(hurt) == {("reference", "replica/main/a/two"), ("meets", "replica/main/a/two")}
-    assert "database/hr" in step(hurt, putting(changes_of(Object("database/hr")))).nodes
-    mended = step(hurt, putting(changes_of(remove="replica/main/a/two"))).nodes
+    assert "database/hr" in step(hurt, plan.put(changes_of(Object("database/hr")))).nodes
+    mended = step(hurt, plan.put(changes_of(remove="replica/main/a/two"))).nodes
     assert broken(mended) == set()
 
 
-def damaged(*puts: Object) -> dict[str, Node]:
+def damaged(*puts: Object) -> dict[str, ObjectNode]:
     """The ground with objects that no rule was asked about."""
     state = dict(STATE)
     for put in puts:
         there = {target: STATE[target].revision for target in put.links}
-        state[put.key] = Node(put.key, put.key, 1, put.json, there, None, None, put.digest)
+        state[put.key] = ObjectNode(put.key, put.key, 1, put.json, there, None, None, put.digest)
     return state
 
 
@@ -167,10 +161,10 @@ MENDED_BY_HALVES: dict[str, tuple[list[Object], list[Changes]]] = {
 @pytest.mark.parametrize("what", MENDED_BY_HALVES)
 def test_what_is_broken_several_times_may_be_mended_one_by_one(what: str) -> None:
     puts, changes = MENDED_BY_HALVES[what]
-    state: Mapping[str, Node] = damaged(*puts)
+    state: Mapping[str, ObjectNode] = damaged(*puts)
     assert broken(state)
     for change in changes:
-        state = step(state, putting(change)).nodes
+        state = step(state, plan.put(change)).nodes
     assert not {rule for rule, _ in broken(state)} & {"names", "unique", "ranges", "at_most"}
     assert "one_of_siblings" not in {rule for rule, _ in broken(state)}
 
@@ -178,13 +172,13 @@ def test_what_is_broken_several_times_may_be_mended_one_by_one(what: str) -> Non
 def test_what_is_broken_may_not_be_broken_more() -> None:
     state = damaged(surplus("six", "n3"))
     with pytest.raises(RuleViolation) as refusal:
-        step(state, putting(changes_of(surplus("ten", "n2"))))
+        step(state, plan.put(changes_of(surplus("ten", "n2"))))
     assert {rule for rule, _ in refusal.value.values["violations"]} >= {"at_most"}
     # None is another thing than too many.
     too = Object("index/sales/orders/too", {"columns": ["id"], "primary": True})
     none = [Object(f"index/sales/orders/{name}", {"columns": ["id"]}) for name in ("pk", "too")]
     with pytest.raises(RuleViolation, match="of which 0 have primary"):
-        step(damaged(too), putting(changes_of(none)))
+        step(damaged(too), plan.put(changes_of(none)))
 
 
 def test_links_follow_from_keys_and_references_and_are_taken_back_with_them() -> None:
@@ -193,45 +187,45 @@ def test_links_follow_from_keys_and_references_and_are_taken_back_with_them() ->
     assert set(STATE["retention/database/sales"].links) == {"database/sales"}
     assert set(STATE["retention/datasource/orders"].links) == set()
     assert set(STATE["type/replica"].links) == {"type/shard", "type/node"}
-    moved = step(STATE, ensuring(changes_of(Object("shard/main/a", {"requirements": []})))).nodes
-    moved = step(moved, ensuring(changes_of(replica("a", "one", "n3")))).nodes
+    moved = step(STATE, plan.ensure(changes_of(Object("shard/main/a", {"requirements": []})))).nodes
+    moved = step(moved, plan.ensure(changes_of(replica("a", "one", "n3")))).nodes
     assert set(moved["replica/main/a/one"].links) == {"shard/main/a", "node/n3"}
 
 
 def test_defaults_are_stored_and_a_state_that_is_not_given_stays() -> None:
     assert STATE["node/n3"].body["labels"] == []
     assert STATE["node/n3"].body["state"] == LIFE.initial[0]
-    after = step(STATE, putting(changes_of(node("n3", state="provision")))).nodes
-    after = step(after, putting(changes_of(node("n3", labels=["eu"])))).nodes
+    after = step(STATE, plan.put(changes_of(node("n3", state="provision")))).nodes
+    after = step(after, plan.put(changes_of(node("n3", labels=["eu"])))).nodes
     assert (after["node/n3"].body["state"], after["node/n3"].revision) == ("provision", 3)
     # A name that is created again begins anew.
-    gone = step(after, putting(changes_of(remove="node/n3"))).nodes
-    assert step(gone, putting(changes_of(node("n3")))).nodes["node/n3"].body["state"] == "config"
+    gone = step(after, plan.put(changes_of(remove="node/n3"))).nodes
+    assert step(gone, plan.put(changes_of(node("n3")))).nodes["node/n3"].body["state"] == "config"
 
 
 def test_an_ensured_object_keeps_what_is_not_given() -> None:
     table = Object("table/sales/orders", {"schema": "orders"}, ["node_type/pg"], "a INT")
-    after = step(STATE, ensuring(changes_of([table, Object("database/hr")])), "ensure").nodes
+    after = step(STATE, plan.ensure(changes_of([table, Object("database/hr")])), "ensure").nodes
     now = after["table/sales/orders"]
     assert now.body == {"limits": {"max_rows": 10}, "schema": "orders"}
     assert (now.datasource, now.fingerprint) == ("orders", table.fingerprint)
     assert set(now.links) == {"database/sales", "node_type/pg"}
     assert after["database/hr"].id == "ensure:database/hr"
-    assert step(after, ensuring(changes_of(Object("table/sales/orders")))).nodes == after
+    assert step(after, plan.ensure(changes_of(Object("table/sales/orders")))).nodes == after
 
 
 # --- declarations --------------------------------------------------------------------------------
 
 
 def test_a_declaration_gives_objects_that_are_there_its_links_and_defaults() -> None:
-    free = step({}, putting(changes_of([Object("team/a"), Object("team/a2", {"size": 2})]))).nodes
-    free = step(free, putting(changes_of(Object("person/a/ann", {"boss": "a/bob"})))).nodes
-    free = step(free, putting(changes_of(Object("person/a/bob")))).nodes
+    free = step({}, plan.put(changes_of([Object("team/a"), Object("team/a2", {"size": 2})]))).nodes
+    free = step(free, plan.put(changes_of(Object("person/a/ann", {"boss": "a/bob"})))).nodes
+    free = step(free, plan.put(changes_of(Object("person/a/bob")))).nodes
     team = ObjectType("team", fields={"size": whole(default=1)})
     person = ObjectType(
         "person", parent="team", fields={"boss": text()}, references={"boss": "person"}
     )
-    after = step(free, declaring([team, person])).nodes
+    after = step(free, plan.declare([team, person])).nodes
     assert [after[key].body for key in ("team/a", "team/a2")] == [{"size": 1}, {"size": 2}]
     assert set(after["person/a/ann"].links) == {"team/a", "person/a/bob"}
     assert (after["person/a/ann"].id, after["person/a/ann"].revision) == ("step:person/a/ann", 2)
@@ -240,13 +234,15 @@ def test_a_declaration_gives_objects_that_are_there_its_links_and_defaults() -> 
 
 
 def test_an_owner_is_linked_to_once_its_type_is_declared() -> None:
-    state = step({}, declaring(ObjectType("quota", owners=("team", "user")))).nodes
-    state = step(state, putting(changes_of([Object("quota/team/a"), Object("quota/user/b")]))).nodes
+    state = step({}, plan.declare(ObjectType("quota", owners=("team", "user")))).nodes
+    state = step(
+        state, plan.put(changes_of([Object("quota/team/a"), Object("quota/user/b")]))
+    ).nodes
     with pytest.raises(RuleViolation) as refusal:
-        step(state, declaring(ObjectType("team")))
+        step(state, plan.declare(ObjectType("team")))
     assert refusal.value.values["violations"] == (("parent", "quota/team/a"),)
-    state = step(state, putting(changes_of(Object("team/a")))).nodes
-    after = step(state, declaring(ObjectType("team"))).nodes
+    state = step(state, plan.put(changes_of(Object("team/a")))).nodes
+    after = step(state, plan.declare(ObjectType("team"))).nodes
     assert (set(after["quota/team/a"].links), set(after["quota/user/b"].links)) == (
         {"team/a"},
         set(),
@@ -254,21 +250,21 @@ def test_an_owner_is_linked_to_once_its_type_is_declared() -> None:
 
 
 def test_a_declaration_is_refused_with_the_names_of_those_that_break_it() -> None:
-    free = step({}, putting(changes_of([Object(f"team/{n}", {"x": n}) for n in range(7)]))).nodes
+    free = step({}, plan.put(changes_of([Object(f"team/{n}", {"x": n}) for n in range(7)]))).nodes
     with pytest.raises(RuleViolation) as refusal:
-        step(free, declaring(ObjectType("team")))
+        step(free, plan.declare(ObjectType("team")))
     assert refusal.value.values["violations"] == tuple(("fields", f"team/{n}") for n in range(7))
     assert "team/4" in refusal.value.message
     assert "and 2 more" in refusal.value.message
-    assert step(free, declaring(ObjectType("team", open=True))).nodes["team/0"].revision == 1
+    assert step(free, plan.declare(ObjectType("team", open=True))).nodes["team/0"].revision == 1
 
 
 def test_a_declaration_that_others_need_stays() -> None:
     with pytest.raises(CatalogError, match="OBJECT_IN_USE"):
-        step(STATE, putting(changes_of(remove="type/shard")))
+        step(STATE, plan.put(changes_of(remove="type/shard")))
     # Its objects are free in form again, and keep their links.
-    after = step(STATE, putting(changes_of(remove="type/retention"))).nodes
-    after = step(after, putting(changes_of(Object("retention/x", {"any": 1})))).nodes
+    after = step(STATE, plan.put(changes_of(remove="type/retention"))).nodes
+    after = step(after, plan.put(changes_of(Object("retention/x", {"any": 1})))).nodes
     assert broken(after) == set()
 
 
@@ -276,12 +272,14 @@ def test_objects_of_a_declaration_that_cannot_be_read_are_left_alone() -> None:
     # As a newer release may have written it.
     hurt = dict(STATE)
     newer = Object("type/database", {"colour": "red"})
-    hurt["type/database"] = Node("type/database", "x", 1, newer.json, {}, None, None, newer.digest)
+    hurt["type/database"] = ObjectNode(
+        "type/database", "x", 1, newer.json, {}, None, None, newer.digest
+    )
     assert ("declaration", "type/database") in broken(hurt)
     with pytest.raises(RuleViolation) as refusal:
-        step(hurt, putting(changes_of(Object("database/sales", {"comment": "x"}))))
+        step(hurt, plan.put(changes_of(Object("database/sales", {"comment": "x"}))))
     assert refusal.value.values["rule"] == "declaration"
-    assert "node/n9" in step(hurt, putting(changes_of(node("n9")))).nodes
+    assert "node/n9" in step(hurt, plan.put(changes_of(node("n9")))).nodes
 
 
 def test_the_kinds_of_rules_serve_types_of_users_as_well() -> None:
@@ -296,10 +294,10 @@ def test_the_kinds_of_rules_serve_types_of_users_as_well() -> None:
             ranges("low", "high"),
         ),
     )
-    state = step({}, declaring([ObjectType("pipeline"), step_type])).nodes
+    state = step({}, plan.declare([ObjectType("pipeline"), step_type])).nodes
     first = Object("stage/p/a", {"first": True, "on": "x", "high": "m"})
     second = Object("stage/p/b", {"on": "y", "low": "m"})
-    state = step(state, putting(changes_of([Object("pipeline/p"), first, second]))).nodes
+    state = step(state, plan.put(changes_of([Object("pipeline/p"), first, second]))).nodes
     cases: list[tuple[dict[str, Any], str]] = [
         ({"first": True, "on": "y", "low": "m"}, "one_of_siblings"),
         ({"first": 1, "on": "y", "low": "m"}, "fields"),
@@ -308,11 +306,11 @@ def test_the_kinds_of_rules_serve_types_of_users_as_well() -> None:
     ]
     for body, rule in cases:
         with pytest.raises(RuleViolation) as refusal:
-            step(state, putting(changes_of(Object("stage/p/b", body))))
+            step(state, plan.put(changes_of(Object("stage/p/b", body))))
         assert refusal.value.values["rule"] == rule
     other = [Object("pipeline/q"), Object("stage/q/a", {"first": True, "on": "x", "low": "m"})]
     with pytest.raises(RuleViolation) as refusal:
-        step(state, putting(changes_of(other)))
+        step(state, plan.put(changes_of(other)))
     assert refusal.value.values["rule"] == "unique"
 
 
@@ -365,7 +363,7 @@ def test_whatever_a_body_holds_it_is_put_or_refused(
 ) -> None:
     changes = changes_of(Object(key, body))
     try:
-        after = step(STATE, putting(changes) if whole else ensuring(changes)).nodes
+        after = step(STATE, plan.put(changes) if whole else plan.ensure(changes)).nodes
     except CatalogError:
         return
     assert broken(after) == set()
@@ -411,20 +409,20 @@ def _changes(puts: list[Object], removes: list[str]) -> Changes:
 
 _WORKS = st.one_of(
     st.builds(
-        lambda puts, removes: putting(_changes(puts, removes)),
+        lambda puts, removes: plan.put(_changes(puts, removes)),
         st.lists(_OBJECTS, max_size=4),
         st.lists(_KEYS, max_size=1),
     ),
-    st.builds(lambda p: ensuring(_changes(p, [])), st.lists(_OBJECTS, max_size=3)),
-    st.builds(lambda key: removing(changes_of(remove=key), cascade=True), _KEYS),
-    st.builds(renaming, _KEYS, st.sampled_from(["x", "main", "Sales", "n2"])),
+    st.builds(lambda p: plan.ensure(_changes(p, [])), st.lists(_OBJECTS, max_size=3)),
+    st.builds(lambda key: plan.remove(changes_of(remove=key), cascade=True), _KEYS),
+    st.builds(plan.rename, _KEYS, st.sampled_from(["x", "main", "Sales", "n2"])),
 )
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(_WORKS, max_size=6))
 def test_any_changes_keep_all_rules_links_and_ids(works: list[Any]) -> None:
-    state: Mapping[str, Node] = STATE
+    state: Mapping[str, ObjectNode] = STATE
     seen = {(each.id, each.revision): each for each in state.values()}
     for number, work in enumerate(works):
         try:

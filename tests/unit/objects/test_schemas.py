@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from catalog.objects import plan
 from catalog.objects.changes import changes_of
-from catalog.objects.declared import Types
-from catalog.objects.model import Node, Object
-from catalog.objects.platform import PLATFORM
-from catalog.objects.schemas import Wanted, missing_schemas, named_schemas
-from catalog.objects.works import declaring, putting
+from catalog.objects.declarations import Types
+from catalog.objects.model import Object, ObjectNode
+from catalog.objects.platform import PLATFORM, SchemaName, missing_schemas, named_schemas
 from tests.unit.objects.strategies import ids
 
 TYPES = [each for each in PLATFORM if each.name in ("database", "table")]
 
 
-def state(declared: bool, **tables: dict[str, Any]) -> dict[str, Node]:
+def state(declared: bool, **tables: dict[str, Any]) -> dict[str, ObjectNode]:
     objects = [Object("database/s"), *(Object(f"table/s/{k}", v) for k, v in tables.items())]
-    nodes = putting(changes_of(put=objects))({}, ids("put")).nodes
-    return dict(declaring(TYPES)(nodes, ids("type")).nodes if declared else nodes)
+    nodes = plan.put(changes_of(put=objects))({}, ids("put")).nodes
+    return dict(plan.declare(TYPES)(nodes, ids("type")).nodes if declared else nodes)
 
 
-def wanted(before: dict[str, Node], after: dict[str, Node]) -> dict[str, Wanted]:
+def wanted(before: dict[str, ObjectNode], after: dict[str, ObjectNode]) -> dict[str, SchemaName]:
     return named_schemas(Types.among(after), after, before)
 
 
@@ -44,7 +43,12 @@ def test_what_a_table_named_before_is_not_asked_for_again() -> None:
 
 
 def test_names_and_versions_that_are_not_there_break_the_rule_of_references() -> None:
-    asked: dict[str, Wanted] = {"a": ("o", None), "b": ("o", 2), "c": ("o", 3), "d": ("p", None)}
+    asked: dict[str, SchemaName] = {
+        "a": ("o", None),
+        "b": ("o", 2),
+        "c": ("o", 3),
+        "d": ("p", None),
+    }
     found = missing_schemas(asked, {"o": {1, 2}})
     assert [(each.rule, each.key) for each in found] == [("reference", "c"), ("reference", "d")]
     assert "version 3 of the schema 'o', which has 2" in found[0].text

@@ -12,16 +12,18 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from catalog.errors import ObjectInUse, UnknownObject
-from catalog.objects.changes import Changes, changes_of, united
-from catalog.objects.model import Node, Object, StoredObject
-from catalog.objects.state import (
+from catalog.objects.changes import (
+    Changes,
     Difference,
     Locks,
     applied,
     applied_in_order,
+    changes_of,
     difference,
     locks,
+    united,
 )
+from catalog.objects.model import Object, ObjectNode, StoredObject
 from tests.unit.objects.strategies import (
     changes,
     ids,
@@ -37,17 +39,19 @@ INDEX = Object("index/a", {}, ["table/a"])
 OTHER = Object("table/b", {}, ["db/x"])
 
 
-def after(state: Mapping[str, Node], *steps: Changes, touch: bool = True) -> dict[str, Node]:
+def after(
+    state: Mapping[str, ObjectNode], *steps: Changes, touch: bool = True
+) -> dict[str, ObjectNode]:
     for number, each in enumerate(steps):
         state = applied(state, each, ids(f"op{number}"), touch)
     return dict(state)
 
 
-def revisions(state: Mapping[str, Node]) -> dict[str, int]:
+def revisions(state: Mapping[str, ObjectNode]) -> dict[str, int]:
     return {key: node.revision for key, node in state.items()}
 
 
-def ground(*objects: Object) -> dict[str, Node]:
+def ground(*objects: Object) -> dict[str, ObjectNode]:
     return applied({}, changes_of(objects or (DB, TABLE, INDEX, OTHER)), ids("ground"), touch=True)
 
 
@@ -57,7 +61,7 @@ def ground(*objects: Object) -> dict[str, Node]:
 def test_created_objects_have_revision_one_and_so_have_their_links() -> None:
     state = ground()
     assert revisions(state) == {"db/x": 1, "table/a": 1, "index/a": 1, "table/b": 1}
-    assert state["table/a"] == Node(
+    assert state["table/a"] == ObjectNode(
         key="table/a",
         id="ground:table/a",
         revision=1,
@@ -148,7 +152,7 @@ def test_a_bumped_object_no_longer_names_the_commit_of_before() -> None:
     moment = datetime(2024, 1, 1, tzinfo=UTC)
     rows = {
         key: StoredObject(
-            **{name: getattr(node, name) for name in Node.__slots__},
+            **{name: getattr(node, name) for name in ObjectNode.__slots__},
             commit_id="c1",
             published_at=moment,
             changed_at=moment,
@@ -159,8 +163,8 @@ def test_a_bumped_object_no_longer_names_the_commit_of_before() -> None:
     state = after(rows, changes_of(TABLE))
     assert {key: type(node) for key, node in state.items()} == {
         "db/x": StoredObject,
-        "table/a": Node,
-        "index/a": Node,
+        "table/a": ObjectNode,
+        "index/a": ObjectNode,
         "table/b": StoredObject,
     }
     assert difference(rows, state).updated.keys() == {"table/a", "index/a"}
@@ -218,13 +222,13 @@ def holders(links: Mapping[str, Any], seeds: set[str]) -> set[str]:
     return found
 
 
-def links_of(state: Mapping[str, Node]) -> dict[str, set[str]]:
+def links_of(state: Mapping[str, ObjectNode]) -> dict[str, set[str]]:
     return {key: set(node.links) for key, node in state.items()}
 
 
 @given(states, changes, st.booleans())
 def test_a_change_does_what_the_definition_says(
-    state: dict[str, Node], each: Changes, touch: bool
+    state: dict[str, ObjectNode], each: Changes, touch: bool
 ) -> None:
     found = outcome(lambda: applied(state, each, ids("new"), touch))
     there = (state.keys() - each.removes) | each.puts.keys()
@@ -255,7 +259,7 @@ def test_a_change_does_what_the_definition_says(
 
 @given(states, changes.flatmap(lambda whole: st.tuples(st.just(whole), split(whole))))
 def test_the_parts_of_an_operation_give_one_state_in_every_order_and_grouping(
-    state: dict[str, Node], drawn: tuple[Changes, dict[int, Changes]]
+    state: dict[str, ObjectNode], drawn: tuple[Changes, dict[int, Changes]]
 ) -> None:
     whole, parts = drawn
     expected = outcome(lambda: applied(state, whole, ids("op"), touch=True))
@@ -279,9 +283,9 @@ def test_an_operation_no_longer_minds_links_that_one_before_it_left_out() -> Non
 @settings(max_examples=300)
 @given(states, st.lists(changes, max_size=4))
 def test_several_operations_at_once_are_as_one_after_the_other(
-    state: dict[str, Node], operations: list[Changes]
+    state: dict[str, ObjectNode], operations: list[Changes]
 ) -> None:
-    def stepwise() -> dict[str, Node]:
+    def stepwise() -> dict[str, ObjectNode]:
         found = state
         for number, each in enumerate(operations):
             found = applied(found, each, ids(f"op{number}"), touch=True)
@@ -292,7 +296,7 @@ def test_several_operations_at_once_are_as_one_after_the_other(
 
 
 @given(states)
-def test_the_links_of_every_state_agree_with_the_revisions(state: dict[str, Node]) -> None:
+def test_the_links_of_every_state_agree_with_the_revisions(state: dict[str, ObjectNode]) -> None:
     assert links_agree(state)
 
 
@@ -322,7 +326,7 @@ def test_the_difference_names_what_has_to_be_written() -> None:
 
 @given(states, states)
 def test_a_difference_leads_from_one_state_to_the_other(
-    before: dict[str, Node], now: dict[str, Node]
+    before: dict[str, ObjectNode], now: dict[str, ObjectNode]
 ) -> None:
     found = difference(before, now)
     kept = {key: node for key, node in before.items() if key not in found.deleted}
@@ -381,7 +385,7 @@ def test_a_datasource_is_locked_when_what_stands_for_it_comes_or_goes(
 @settings(max_examples=300)
 @given(states, changes, st.booleans())
 def test_locks_cover_everything_that_changes(
-    state: dict[str, Node], each: Changes, touch: bool
+    state: dict[str, ObjectNode], each: Changes, touch: bool
 ) -> None:
     found = outcome(lambda: applied(state, each, ids("new"), touch))
     assume(isinstance(found, dict))
@@ -397,7 +401,7 @@ def test_locks_cover_everything_that_changes(
 
 @given(states, changes)
 def test_locks_are_holders_before_and_after_and_no_more(
-    state: dict[str, Node], each: Changes
+    state: dict[str, ObjectNode], each: Changes
 ) -> None:
     links = links_of(state)
     afterwards = {key: found for key, found in links.items() if key not in each.removes}
@@ -409,7 +413,7 @@ def test_locks_are_holders_before_and_after_and_no_more(
 
 @given(states, changes.flatmap(lambda whole: st.tuples(st.just(whole), split(whole))))
 def test_the_locks_of_all_parts_are_enough_for_the_operation(
-    state: dict[str, Node], drawn: tuple[Changes, dict[int, Changes]]
+    state: dict[str, ObjectNode], drawn: tuple[Changes, dict[int, Changes]]
 ) -> None:
     whole, parts = drawn
     needed = locks(state, whole)
@@ -434,15 +438,15 @@ pairs = st.tuples(changes, changes)
 @settings(max_examples=400)
 @given(states, pairs, st.booleans())
 def test_changes_with_compatible_locks_do_not_meet(
-    state: dict[str, Node], pair: tuple[Changes, Changes], touch: bool
+    state: dict[str, ObjectNode], pair: tuple[Changes, Changes], touch: bool
 ) -> None:
     one, other = pair
     assume(compatible(locks(state, one), locks(state, other)))
 
-    def refused_or(found: Any, unless: dict[str, Node]) -> dict[str, Node]:
+    def refused_or(found: Any, unless: dict[str, ObjectNode]) -> dict[str, ObjectNode]:
         return found if isinstance(found, dict) else unless
 
-    def run(state: dict[str, Node], each: Changes, name: str) -> Any:
+    def run(state: dict[str, ObjectNode], each: Changes, name: str) -> Any:
         return outcome(lambda: applied(state, each, ids(name), touch))
 
     alone = run(state, one, "one"), run(state, other, "other")

@@ -10,18 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.errors import InvalidObject, InvalidType
-from catalog.objects.contents import fields_from, filled, problems
-from catalog.objects.declaration import type_from
-from catalog.objects.declared import Types
+from catalog.objects.declarations import Types
 from catalog.objects.fields import (
-    Field,
+    BodyField,
     anything,
     boolean,
     declared_fields,
     documents,
+    fields_from,
+    filled,
     list_of,
     number,
     one_of,
+    problems,
     record,
     secret,
     text,
@@ -37,13 +38,14 @@ from catalog.objects.types import (
     conforms,
     meets,
     ranges,
+    type_from,
     types_of,
     unique,
 )
 
 # --- fields --------------------------------------------------------------------------------------
 
-FIELDS: dict[str, Field] = {
+FIELDS: dict[str, BodyField] = {
     "name": text(required=True),
     "count": whole(1, 10),
     "share": number(0, 1),
@@ -142,10 +144,14 @@ def test_defaults_fill_what_is_not_given_also_inside_of_records() -> None:
         ([], "fields must be a JSON object of declarations, not a list"),
         ({"A": {"type": "text"}}, "fields.A is no name of a field"),
         ({"a": "text"}, "fields.a must be a declaration"),
-        ({"a": {}}, "fields.a.type must be one of text, whole"),
+        ({"a": {}}, "fields.a.type is required"),
+        ({"a": {"type": "words"}}, "fields.a.type must be one of text, whole"),
         ({"a": {"type": ["text"]}}, "fields.a.type must be one of"),
-        ({"a": {"type": "text", "min": 1}}, "fields.a.min is not known; there are comment"),
-        ({"a": {"type": "text", "low": 1}}, "fields.a.low says nothing of a field of type text"),
+        (
+            {"a": {"type": "text", "min": 1}},
+            "fields.a.min is not declared; its fields are: comment",
+        ),
+        ({"a": {"type": "text", "low": 1}}, "fields.a.low has no meaning for a field of type text"),
         ({"a": {"type": "text", "required": 1}}, "fields.a.required must be true or false"),
         ({"a": {"type": "text", "default": 1}}, "fields.a.default must be a text"),
         ({"a": {"type": "text", "comment": 1}}, "fields.a.comment must be a text"),
@@ -155,7 +161,7 @@ def test_defaults_fill_what_is_not_given_also_inside_of_records() -> None:
         ({"a": {"type": "one_of", "words": []}}, "fields.a.words must be a list"),
         ({"a": {"type": "list"}}, "fields.a.of must be a declaration"),
         ({"a": {"type": "record"}}, "fields.a.fields must be a JSON object"),
-        ({"a": {"type": "record", "fields": {"b": {}}}}, "fields.a.fields.b.type must be"),
+        ({"a": {"type": "record", "fields": {"b": {}}}}, "fields.a.fields.b.type is required"),
         ({"a": {"type": "secret", "default": PLAIN}}, "is not shown"),
     ],
 )
@@ -191,7 +197,7 @@ _FIELDS = st.recursive(
 
 
 @given(st.dictionaries(_NAMES, _FIELDS, max_size=4))
-def test_json_keeps_all_that_fields_say(fields: dict[str, Field]) -> None:
+def test_json_keeps_all_that_fields_say(fields: dict[str, BodyField]) -> None:
     assert fields_from(json.loads(json.dumps(documents(fields)))) == fields
 
 
@@ -213,7 +219,7 @@ def test_json_keeps_all_that_a_type_says(declared: ObjectType) -> None:
         (lambda: ObjectType("a", parent="a"), "is its own parent"),
         (lambda: ObjectType("a", parent="b", owners=("c",)), "has a parent and owners"),
         (lambda: ObjectType("a", fields={"B": text()}), "is no name of a field"),
-        (lambda: ObjectType("a", fields={"b": 1}), "which is no Field"),  # type: ignore[dict-item]
+        (lambda: ObjectType("a", fields={"b": 1}), "which is no BodyField"),  # type: ignore[dict-item]
         (lambda: ObjectType("a", references={"b": "c"}), "which is no field of text"),
         (
             lambda: ObjectType("a", fields={"b": whole()}, references={"b": "c"}),

@@ -7,12 +7,12 @@ from datetime import timedelta
 
 import pytest
 
-from catalog.commit.operation_rows import Action, OperationRow
+from catalog.commit.operation_rows import OperationRow
+from catalog.commit.operation_rows import StagedAction as Action
 from catalog.errors import RuleViolation, UnknownObject
-from catalog.objects.apply import after, check_in_order, in_order
-from catalog.objects.changes import changes_of
+from catalog.objects.changes import StagedObject, changes_of
 from catalog.objects.model import Object
-from catalog.objects.reading import StagedObject
+from catalog.objects.plan import after, check_in_order, in_order
 from tests.unit.objects.platform import ground, replica
 from tests.unit.operations.builders import operation
 

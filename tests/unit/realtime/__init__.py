@@ -11,6 +11,12 @@ from catalog.realtime import Board
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 
 
+def read_all(board: Board) -> dict[str, bytes]:
+    """The files of all writers; one that goes while they are read is left out."""
+    contents = {name: board.read(name) for name in board.listing()}
+    return {name: content for name, content in contents.items() if content is not None}
+
+
 class Clock:
     """The time of a test; `skew` is how far the time of day is off."""
 

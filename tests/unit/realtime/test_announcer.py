@@ -17,8 +17,8 @@ from catalog import Schema, Segment
 from catalog.errors import InvalidInput, SchemaConflict
 from catalog.model import PublishResult
 from catalog.realtime import Announced, Announcer, Board
-from catalog.realtime.announcement import Change, Document, State, replay
-from catalog.realtime.stream import StreamAnnouncer
+from catalog.realtime.announcer import StreamAnnouncer
+from catalog.realtime.board import Announcement
 from tests.unit.realtime import NOON, Clock, Fickle
 
 A = Schema.of("a INT, s STRING")
@@ -38,18 +38,16 @@ def announcer(board: Fickle, writer: str = "w", **given: Any) -> Announcer:
     return Announcer(board, writer, **({"clock": board.clock.now} | given))
 
 
-def file(board: Board, writer: str = "w") -> Document:
+def file(board: Board, writer: str = "w") -> Announcement:
     content = board.read(writer)
     assert content is not None
-    return Document.from_json(content)
+    return Announcement.from_json(content)
 
 
 def told(board: Board, writer: str = "w") -> dict[str, tuple[str, int | None]]:
-    """What the file says in the end, with names and order of columns."""
-    found = file(board, writer)
-    state = replay(found.base, found.deltas)
-    assert isinstance(state, State)
-    return {name: (each.schema.ddl, each.num_rows) for name, each in state.segments.items()}
+    """What the file says, with names and order of columns."""
+    segments = file(board, writer).segments
+    return {name: (each.schema.ddl, each.num_rows) for name, each in segments.items()}
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -63,33 +61,26 @@ def until(condition: Callable[[], bool]) -> None:
 # --- what is said ---
 
 
-def test_the_first_announcement_is_absolute_and_says_who_and_when(board: Fickle) -> None:
+def test_an_announcement_says_who_and_when(board: Fickle) -> None:
     ours = announcer(board, new_id=lambda: "s1", ttl=timedelta(seconds=90))
     ours.announce("o/1", A, 5)
     found = file(board)
     assert (found.writer, found.session, found.beat) == ("w", "s1", 1)
     assert (found.renewed_at, found.ttl) == (NOON, 90.0)
-    assert found.base == State(1, {"o/1": Announced(A, 5)})
-    assert found.deltas == ()
+    assert found.segments == {"o/1": Announced(A, 5)}
 
 
-def test_what_follows_are_deltas_with_no_more_than_changed(board: Fickle) -> None:
+def test_every_announcement_has_all_open_segments(board: Fickle) -> None:
     ours = announcer(board)
     ours.announce({"o/1": (A, 5), "o/2": ("b DATE", None)})
     ours.announce("o/1", "a BIGINT, s STRING, t DATE", 6)
     ours.announce({"o/1": (A, 7), "o/3": (A, 1)})
-    ours.forget("o/2")
-    found = file(board)
     grown = Schema.of("a BIGINT, s STRING, t DATE")
-    assert found.base == State(1, {"o/1": Announced(A, 5), "o/2": Announced("b DATE")})
-    assert [dict(delta.segments) for delta in found.deltas] == [
-        {"o/1": Change(6, Schema.of("a BIGINT, t DATE"), grown.fingerprint)},
-        {"o/1": Change(7), "o/3": Announced(A, 1)},
-        {},
-    ]
-    assert [delta.sequence for delta in found.deltas] == [2, 3, 4]
-    assert [delta.gone for delta in found.deltas] == [(), (), ("o/2",)]
-    assert dict(ours.announced) == {"o/1": Announced(grown, 7), "o/3": Announced(A, 1)}
+    everything = {"o/1": Announced(grown, 7), "o/2": Announced("b DATE"), "o/3": Announced(A, 1)}
+    assert file(board).segments == everything
+    ours.forget("o/2")
+    del everything["o/2"]
+    assert file(board).segments == dict(ours.announced) == everything
 
 
 def test_when_nothing_changed_only_the_beat_moves(board: Fickle) -> None:
@@ -102,7 +93,7 @@ def test_when_nothing_changed_only_the_beat_moves(board: Fickle) -> None:
     ours.forget(["o/9"])
     ours.renew()
     after = file(board)
-    assert (after.base, after.deltas) == (before.base, before.deltas)
+    assert after.segments == before.segments
     assert (before.beat, after.beat) == (1, 5)
     assert after.renewed_at == NOON + timedelta(seconds=7)
 
@@ -147,28 +138,6 @@ def test_a_segment_that_was_forgotten_begins_anew(board: Fickle) -> None:
     assert told(board) == {"o/1": ("a DATE", None)}
 
 
-def test_after_so_many_deltas_a_new_base_takes_their_place(board: Fickle) -> None:
-    ours = announcer(board, most_deltas=3)
-    lengths = []
-    for rows in range(9):
-        ours.announce("o/1", A, rows)
-        assert told(board) == {"o/1": (A.ddl, rows)}
-        assert file(board).sequence == rows + 1
-        lengths.append(len(file(board).deltas))
-    assert lengths == [0, 1, 2, 3, 1, 2, 3, 1, 2]
-
-
-def test_deltas_of_many_segments_do_not_outgrow_the_base(board: Fickle) -> None:
-    ours = announcer(board)
-    many = {f"o/{number}": (A, 0) for number in range(200)}
-    sizes = []
-    for rows in range(30):
-        ours.announce(dict.fromkeys(many, (A, rows)))
-        sizes.append(len(board.read("w") or b""))
-    assert max(sizes) < 4 * sizes[0]
-    assert told(board) == dict.fromkeys(many, (A.ddl, 29))
-
-
 BAD_CALLS: list[tuple[str, Callable[[Announcer], None], str]] = [
     ("id", lambda ours: ours.announce("orders", A), "datasource/name"),
     ("ids", lambda ours: ours.announce({"o/1": (A, 1), 5: (A, 1)}), "must be a string, not 5"),  # type: ignore[dict-item]
@@ -177,10 +146,10 @@ BAD_CALLS: list[tuple[str, Callable[[Announcer], None], str]] = [
     ("rows", lambda ours: ours.announce("o/1", A, -1), "num_rows must be a whole number"),
     ("a list", lambda ours: ours.announce(["o/1"]), "an id or a mapping"),  # type: ignore[call-overload]
     ("nothing", lambda ours: ours.announce(None), "an id or a mapping"),  # type: ignore[call-overload]
-    ("extras", lambda ours: ours.announce({"o/1": (A, 1)}, A), "only beside one id"),  # type: ignore[call-overload]
-    ("extra rows", lambda ours: ours.announce({"o/1": (A, 1)}, num_rows=0), "only beside one id"),  # type: ignore[call-overload]
-    ("forget", lambda ours: ours.forget(5), "an id or several"),  # type: ignore[arg-type]
-    ("forget an id", lambda ours: ours.forget([5]), "an id or several"),  # type: ignore[list-item]
+    ("extras", lambda ours: ours.announce({"o/1": (A, 1)}, A), "with a single id"),  # type: ignore[call-overload]
+    ("extra rows", lambda ours: ours.announce({"o/1": (A, 1)}, num_rows=0), "with a single id"),  # type: ignore[call-overload]
+    ("forget", lambda ours: ours.forget(5), "an id or several ids"),  # type: ignore[arg-type]
+    ("forget an id", lambda ours: ours.forget([5]), "an id or several ids"),  # type: ignore[list-item]
     ("no pair", lambda ours: ours.announce({"o/1": A}), r"as \(schema, num_rows\)"),  # type: ignore[dict-item]
 ]
 
@@ -203,8 +172,6 @@ def test_bad_calls_are_refused_and_write_nothing(
         ({"ttl": timedelta()}, "ttl must be above zero"),
         ({"ttl": timedelta(days=8)}, "at most 7 days"),
         ({"ttl": 60}, r"ttl must be a timedelta, not 60"),
-        ({"most_deltas": 0}, "at least 1, not 0"),
-        ({"most_deltas": "9"}, "at least 1, not '9'"),
     ],
 )
 def test_bad_settings_are_refused(board: Fickle, given: dict[str, Any], says: str) -> None:
@@ -230,7 +197,7 @@ def test_when_storage_fails_what_was_said_stands_and_the_next_write_carries_it(
 
 
 def test_many_threads_announce_and_nothing_is_lost(board: Fickle) -> None:
-    ours = announcer(board, most_deltas=7)
+    ours = announcer(board)
     ids = [f"o/{number}" for number in range(60)]
 
     def work(segment_id: str) -> None:
@@ -240,7 +207,7 @@ def test_many_threads_announce_and_nothing_is_lost(board: Fickle) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, ids))
     assert told(board) == dict.fromkeys(ids, ("a INT, s STRING, t DATE", 2)) | {}
-    assert (file(board).beat, file(board).sequence) == (120, 120)
+    assert file(board).beat == 120
 
 
 # --- whose name it is ---
@@ -298,7 +265,7 @@ def test_takeover_is_for_the_first_write_and_lasts_until_it_succeeds(board: Fick
 
 def test_a_file_that_is_no_announcement_is_not_replaced_unless_told(board: Fickle) -> None:
     board.write("w", b"somebody's notes")
-    with pytest.raises(InvalidInput, match=r"writer 'w' cannot be read.*takeover=True"):
+    with pytest.raises(InvalidInput, match=r"writer 'w' on .* cannot be read.*takeover=True"):
         announcer(board).announce("o/1", A)
     assert board.read("w") == b"somebody's notes"
     announcer(board, takeover=True).announce("o/1", A)

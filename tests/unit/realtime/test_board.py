@@ -13,8 +13,8 @@ import pytest
 
 from catalog.errors import InvalidInput, InvalidLocation
 from catalog.realtime import Board
-from catalog.realtime.board import SETTLED, Watch
-from tests.unit.realtime import Clock, Fickle
+from catalog.realtime.follower import SETTLED, Watch
+from tests.unit.realtime import Clock, Fickle, read_all
 
 PLACES: list[Callable[[Path], str | Path]] = [
     lambda folder: folder / "board",
@@ -33,18 +33,18 @@ def board(request: pytest.FixtureRequest, tmp_path: Path) -> Board:
 
 def test_a_folder_that_is_not_there_is_empty_and_made_by_the_first_write(board: Board) -> None:
     assert board.listing() == {}
-    assert board.read_all() == {}
+    assert read_all(board) == {}
     assert board.read("w") is None
     board.remove("w")
     board.write("w", b"one")
-    assert board.read_all() == {"w": b"one"}
+    assert read_all(board) == {"w": b"one"}
 
 
 def test_a_write_takes_the_place_of_the_one_before_and_of_no_other(board: Board) -> None:
     board.write("b", b"other")
     board.write("a", b"a long first one")
     board.write("a", b"two")
-    assert board.read_all() == {"a": b"two", "b": b"other"}
+    assert read_all(board) == {"a": b"two", "b": b"other"}
     assert [(name, stamp.size) for name, stamp in board.listing().items()] == [("a", 3), ("b", 5)]
 
 
@@ -53,14 +53,14 @@ def test_what_is_removed_is_gone_and_may_be_removed_again(board: Board) -> None:
     board.write("b", b"2")
     board.remove("a")
     board.remove("a")
-    assert board.read_all() == {"b": b"2"}
+    assert read_all(board) == {"b": b"2"}
     assert board.read("a") is None
 
 
 def test_the_same_folder_is_the_same_board_by_any_of_its_names(tmp_path: Path) -> None:
     Board(tmp_path / "a b").write("w", b"1")
     for path in (f"{tmp_path}/a b", f"file:{tmp_path}/a b", f"file://{tmp_path}/a b/"):
-        assert Board(path).read_all() == {"w": b"1"}
+        assert read_all(Board(path)) == {"w": b"1"}
 
 
 def test_only_files_of_writers_are_listed(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ BAD = ["", ".", "..", ".w", "a/b", "../w", "a b", "w\n", "ä", "a\0", "x" * 101,
 @pytest.mark.parametrize("name", GOOD)
 def test_names_that_are_safe_as_files_are_taken(name: str, tmp_path: Path) -> None:
     Board(tmp_path).write(name, b"1")
-    assert Board(tmp_path).read_all() == {name: b"1"}
+    assert read_all(Board(tmp_path)) == {name: b"1"}
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -131,7 +131,7 @@ def test_a_write_that_fails_leaves_the_file_before_and_nothing_else(
 
     def fail(*given: object) -> None:
         assert len(os.listdir(tmp_path)) == 2  # the new file has been begun
-        assert board.read_all() == {"w": b"before"}
+        assert read_all(board) == {"w": b"before"}
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
@@ -161,7 +161,7 @@ def test_a_file_that_goes_between_listing_and_reading_is_left_out(tmp_path: Path
     look = Watch(board, Clock().monotonic).look()
     assert (look.names, look.changed, look.failed) == (frozenset("b"), {"b": b"2"}, {})
     board.write("a", b"1")
-    assert board.read_all() == {"b": b"2"}
+    assert read_all(board) == {"b": b"2"}
 
 
 def test_a_reader_never_sees_half_a_file_while_it_is_replaced(tmp_path: Path) -> None:
@@ -181,9 +181,9 @@ def test_a_reader_never_sees_half_a_file_while_it_is_replaced(tmp_path: Path) ->
     writer.start()
     seen, whole = [], set(contents)
     while not done.is_set():
-        seen.append(board.read_all())
+        seen.append(read_all(board))
     writer.join()
-    seen.append(board.read_all())
+    seen.append(read_all(board))
     assert all(found.keys() == {"w"} and found["w"] in whole for found in seen)
     assert len({found["w"] for found in seen}) > 1
     assert seen[-1] == {"w": contents[-1]}

@@ -7,27 +7,26 @@ from typing import Any
 import pytest
 
 from catalog.errors import InvalidObject
-from catalog.objects.body import canonical
-from catalog.objects.model import Node
-from catalog.objects.retention_rules import Action, Rule, Scope, assigned, rule_of
+from catalog.objects.model import ObjectNode, canonical
+from catalog.objects.retention_rules import RetentionAction, RetentionRule, Scope, assigned, rule_of
 
 KEY = "retention/datasource/orders"
 DROP = {"max_age_days": 30, "action": "drop"}
 
 
-def node(key: str, body: dict[str, Any] | None = None, datasource: str | None = None) -> Node:
+def node(key: str, body: dict[str, Any] | None = None, datasource: str | None = None) -> ObjectNode:
     """An object as it is read."""
-    return Node(key, key, 1, canonical(body or {}), {}, None, datasource, "")
+    return ObjectNode(key, key, 1, canonical(body or {}), {}, None, datasource, "")
 
 
-def table(key: str, datasource: str | None) -> Node:
+def table(key: str, datasource: str | None) -> ObjectNode:
     return node(f"table/{key}", datasource=datasource)
 
 
 def test_a_rule_is_what_its_body_says() -> None:
     body = {"max_age_days": 0.5, "max_segments": 10, "keep_at_least": 2, "action": "archive"}
-    assert rule_of(KEY, body) == Rule(
-        KEY, Scope.DATASOURCE, "orders", 0.5, 10, 2, Action.ARCHIVE, enabled=True
+    assert rule_of(KEY, body) == RetentionRule(
+        KEY, Scope.DATASOURCE, "orders", 0.5, 10, 2, RetentionAction.ARCHIVE, enabled=True
     )
     database = rule_of("retention/database/sales", DROP | {"enabled": False})
     assert (database.scope, database.name) == (Scope.DATABASE, "sales")

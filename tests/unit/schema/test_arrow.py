@@ -107,7 +107,7 @@ def test_a_void_that_is_never_null_is_refused(ddl: str, column: str) -> None:
 
 
 def test_text_that_is_not_utf8_is_refused() -> None:
-    with pytest.raises(InvalidSchema, match="comment of column a must be UTF-8"):
+    with pytest.raises(InvalidSchema, match="column a must have UTF-8 text as its comment"):
         Schema.of(pa.schema([pa.field("a", pa.int32(), metadata={b"comment": b"\xff"})]))
 
 

@@ -132,7 +132,7 @@ BAD_STRUCT = [
     (column(ArrayType(Odd())), "column a.element has type Odd"),
     (column(IntegerType(), nullable=1), "must be True or False, not 1"),
     (column(ArrayType(IntegerType(), None)), "must be True or False, not None"),
-    (column(IntegerType(), metadata={"comment": 5}), "comment of column a must be text"),
+    (column(IntegerType(), metadata={"comment": 5}), "column a must have text as its comment"),
     (column(IntegerType(), metadata={"k": object()}), "column a cannot be kept as JSON"),
     (column(IntegerType(), metadata={"k": float("nan")}), "column a cannot be kept as JSON"),
     (nested(65), "nested deeper than 64 levels"),

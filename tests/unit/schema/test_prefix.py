@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.errors import AmbiguousFingerprint, InvalidInput, UnknownSchema
-from catalog.schema.prefix import resolve_prefix
+from catalog.schema.canonical import resolve_prefix
 
 fingerprints = st.text("0123456789abcdef", min_size=32, max_size=32)
 KNOWN = [f"abcd{digit}" + "0" * 27 for digit in "0123456"] + ["12345678" * 4]

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.backups.backup import BackupReport
-from catalog.backups.digests import Content
-from catalog.delta.runs import ALL_COLUMNS
-from catalog.delta.task_view import TASKS_VIEW
+from catalog.backups.manifest import ContentDigest
+from catalog.delta.runs import ALL_COLUMNS, TASKS_VIEW, change_task
 from catalog.errors import InvalidInput, UnknownTask
 from catalog.model import micros
 from catalog.progress import silent
@@ -27,9 +26,8 @@ from catalog.tasks.kind import (
     in_order,
 )
 from catalog.tasks.kinds import TASKS
-from catalog.tasks.model import State, Task
-from catalog.tasks.rows import READ_SQL, WRITTEN, source, task_of, told
-from catalog.tasks.table import change_task
+from catalog.tasks.model import Task, TaskState
+from catalog.tasks.store import READ_SQL, arguments_text, source, task_of
 
 FILLED = {
     "completed": 5,
@@ -70,7 +68,11 @@ def test_arguments_that_a_task_does_not_take_are_refused(
 def test_arguments_that_are_not_given_are_left_out() -> None:
     given = {"grace_seconds": 60, "limit": None}
     assert TASKS["cleanup"].check(given) == {"grace_seconds": 60}
-    assert told({"b": 1, "a": "é"}) == told({"a": "é", "b": 1}) == '{"a": "é", "b": 1}'
+    assert (
+        arguments_text({"b": 1, "a": "é"})
+        == arguments_text({"a": "é", "b": 1})
+        == '{"a": "é", "b": 1}'
+    )
 
 
 def test_a_task_is_known_by_its_name() -> None:
@@ -107,7 +109,7 @@ class Preserved:
 
     def create(self, path: str, **how: Any) -> BackupReport:
         self.asked = {"path": path, **how}
-        return BackupReport(path, 7, {"segment": Content(3, "d")})
+        return BackupReport(path, 7, {"segment": ContentDigest(3, "d")})
 
     def apply(self, **how: Any) -> RetentionReport:
         self.asked = how
@@ -219,7 +221,7 @@ JSON = st.dictionaries(TEXTS, st.integers(-5, 5) | TEXTS | st.booleans(), max_si
 MADE = st.builds(
     Task,
     *(TEXTS, TEXTS, JSON, TEXTS, TIMES, TIMES),
-    state=st.sampled_from(State),
+    state=st.sampled_from(TaskState),
     exclusive=st.none() | TEXTS,
     attempt=st.integers(0, 1000),
     owner=st.none() | TEXTS,
@@ -248,8 +250,13 @@ def test_a_task_that_was_written_is_read_back_the_same(task: Task) -> None:
     assert task_of(read) == task
 
 
-def test_the_row_of_a_task_has_the_columns_of_the_table() -> None:
-    assert [column.name for column in ALL_COLUMNS] == list(WRITTEN)
+@given(MADE)
+def test_the_row_of_a_task_has_the_columns_of_the_table(task: Task) -> None:
+    row = source(task, None, {"n": 1}).to_pylist()[0]
+    names = [column.name for column in ALL_COLUMNS]
+    assert list(row) == [*names, "seen_attempt", "seen_stamp"]
+    read = {each.rpartition(" AS ")[2] for each in READ_SQL.split(", ")}
+    assert read == {*names} - {"figures"}
     assert "unix_micros(lease_until) AS lease_until" in READ_SQL
 
 

@@ -12,20 +12,20 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from catalog.errors import TaskBusy, TaskEnded
 from catalog.tasks import plan
-from catalog.tasks.model import State, Task
+from catalog.tasks.model import Task, TaskState
 
 NOW = datetime(2024, 1, 31, 12, tzinfo=UTC)
 LEASE = timedelta(seconds=60)
 LATER = NOW + timedelta(hours=1)
 
 
-def task(state: State = State.QUEUED, **more: object) -> Task:
+def task(state: TaskState = TaskState.QUEUED, **more: object) -> Task:
     made = Task("t", "maintain", {}, "ann", NOW, NOW, state=state, exclusive="maintain")
     return replace(made, **more)  # type: ignore[arg-type]
 
 
 def running(owner: str = "ann", until: datetime = NOW + LEASE) -> Task:
-    return task(State.RUNNING, owner=owner, attempt=3, lease_until=until)
+    return task(TaskState.RUNNING, owner=owner, attempt=3, lease_until=until)
 
 
 # --- claims ---------------------------------------------------------------------------------------
@@ -39,13 +39,13 @@ def running(owner: str = "ann", until: datetime = NOW + LEASE) -> Task:
         (task(retry_at=LATER), True),
         (running("bob", NOW), False),
         (running("bob", NOW), True),
-        (task(State.FAILED), True),
-        (task(State.CANCELLED), True),
+        (task(TaskState.FAILED), True),
+        (task(TaskState.CANCELLED), True),
     ],
 )
 def test_what_nobody_has_can_be_claimed_and_the_attempt_grows(found: Task, again: bool) -> None:
     claimed = plan.claim(found, "ann", NOW, LEASE, again)
-    assert (claimed.state, claimed.owner) == (State.RUNNING, "ann")
+    assert (claimed.state, claimed.owner) == (TaskState.RUNNING, "ann")
     assert claimed.attempt == found.attempt + 1
     assert claimed.lease_until == NOW + LEASE
     assert (claimed.retry_at, claimed.ended_at) == (None, None)
@@ -57,10 +57,10 @@ def test_what_nobody_has_can_be_claimed_and_the_attempt_grows(found: Task, again
         (running("bob"), False, TaskBusy, "run by bob, whose lease is until 2024-01-31T12:01"),
         (running("bob"), True, TaskBusy, "run by bob"),
         (task(retry_at=LATER), False, TaskBusy, "rests until 2024-01-31T13:00"),
-        (task(State.DONE), False, TaskEnded, "is done"),
-        (task(State.DONE), True, TaskEnded, "is done"),
-        (task(State.FAILED, error_message="boom"), False, TaskEnded, "failed \\(boom\\)"),
-        (task(State.CANCELLED), False, TaskEnded, "is cancelled"),
+        (task(TaskState.DONE), False, TaskEnded, "is done"),
+        (task(TaskState.DONE), True, TaskEnded, "is done"),
+        (task(TaskState.FAILED, error_message="boom"), False, TaskEnded, "failed \\(boom\\)"),
+        (task(TaskState.CANCELLED), False, TaskEnded, "is cancelled"),
     ],
 )
 def test_what_somebody_has_or_is_over_cannot_be_claimed(
@@ -84,10 +84,10 @@ def test_a_claim_of_ones_own_is_no_change_and_results_stay() -> None:
 
 def test_a_failure_rests_or_is_the_last() -> None:
     rests = plan.fail(running(), "BOOM", "x" * 9000, NOW, LATER)
-    assert (rests.state, rests.retry_at, rests.ended_at) == (State.QUEUED, LATER, None)
+    assert (rests.state, rests.retry_at, rests.ended_at) == (TaskState.QUEUED, LATER, None)
     assert (rests.owner, rests.lease_until, len(rests.error_message or "")) == (None, None, 4000)
     last = plan.fail(running(), "BOOM", "no", NOW, None)
-    assert (last.state, last.retry_at, last.ended_at) == (State.FAILED, None, NOW)
+    assert (last.state, last.retry_at, last.ended_at) == (TaskState.FAILED, None, NOW)
     assert [plan.pause_after(n) for n in (1, 2, 3, 50)] == [
         *(timedelta(minutes=n) for n in (1, 2, 4)),
         timedelta(hours=1),
@@ -96,17 +96,17 @@ def test_a_failure_rests_or_is_the_last() -> None:
 
 def test_a_cancellation_raises_the_attempt_and_is_no_change_the_second_time() -> None:
     cancelled = plan.cancel(running(), "eve", "too slow", LATER)
-    assert (cancelled.state, cancelled.attempt) == (State.CANCELLED, running().attempt + 1)
+    assert (cancelled.state, cancelled.attempt) == (TaskState.CANCELLED, running().attempt + 1)
     assert cancelled.error_message == "cancelled by eve: too slow"
     assert plan.cancel(cancelled, "bob", "", LATER) is cancelled
-    for state in (State.DONE, State.FAILED):
+    for state in (TaskState.DONE, TaskState.FAILED):
         with pytest.raises(TaskEnded):
             plan.cancel(task(state), "eve", "", LATER)
 
 
 def test_what_is_done_has_no_error_left() -> None:
     done = plan.end(replace(running(), error_condition="BOOM", error_message="x"), LATER, 7)
-    assert (done.state, done.version_after, done.owner) == (State.DONE, 7, None)
+    assert (done.state, done.version_after, done.owner) == (TaskState.DONE, 7, None)
     assert (done.error_condition, done.error_message) == (None, None)
 
 
@@ -157,11 +157,11 @@ class Owners(RuleBasedStateMachine):
         row = self.rows[wanted.id]
         for other in self.rows.values():
             if (
-                wanted.state is State.RUNNING
+                wanted.state is TaskState.RUNNING
                 and other.id != wanted.id
                 and other.exclusive is not None
                 and other.exclusive == wanted.exclusive
-                and other.state is State.RUNNING
+                and other.state is TaskState.RUNNING
                 and other.lease_until is not None
                 and other.lease_until > wanted.seen_at
             ):
@@ -173,12 +173,12 @@ class Owners(RuleBasedStateMachine):
         wanted = replace(wanted, stamp=f"{len(self.stamps)}")
         self.stamps.append(wanted.stamp)
         self.rows[wanted.id] = wanted
-        if wanted.state is State.RUNNING and wanted.exclusive is not None:
+        if wanted.state is TaskState.RUNNING and wanted.exclusive is not None:
             alive = [
                 each
                 for each in self.rows.values()
                 if each.exclusive == wanted.exclusive
-                and each.state is State.RUNNING
+                and each.state is TaskState.RUNNING
                 and not each.expired(wanted.seen_at)
             ]
             assert len(alive) == 1
@@ -202,14 +202,14 @@ class Owners(RuleBasedStateMachine):
             claimed = self.write(wanted, seen)
         except (TaskBusy, TaskEnded, Refused):
             return
-        assert before.state is not State.RUNNING or before.expired(self.clocks[owner])
+        assert before.state is not TaskState.RUNNING or before.expired(self.clocks[owner])
         self.held[owner, id] = claimed
         self.claims.append((id, claimed.attempt))
 
     @rule(owner=st.sampled_from(OWNERS), id=st.sampled_from(IDS), what=st.sampled_from("bfxr"))
     def go_on(self, owner: str, id: str, what: str) -> None:
         mine = self.held.get((owner, id))
-        if mine is None or mine.state is not State.RUNNING:
+        if mine is None or mine.state is not TaskState.RUNNING:
             return
         now = self.clocks[owner]
         step = next((each for each in STEPS if each not in mine.results), None)
@@ -246,7 +246,7 @@ class Owners(RuleBasedStateMachine):
                 owner
                 for owner in OWNERS
                 if (mine := self.held.get((owner, id))) is not None
-                and mine.state is State.RUNNING
+                and mine.state is TaskState.RUNNING
                 and (mine.attempt, mine.stamp) == (row.attempt, row.stamp)
             ]
             assert len(may) <= 1
@@ -272,4 +272,4 @@ def test_a_cancellation_that_was_planned_before_a_step_ended_leaves_its_result()
     owners.look(owner="bob", id="a")
     owners.go_on(owner="ann", id="a", what="f")  # at the same moment: the lease does not change
     owners.cancel(owner="bob", id="a")
-    assert (owners.rows["a"].state, list(owners.rows["a"].results)) == (State.RUNNING, ["plan"])
+    assert (owners.rows["a"].state, list(owners.rows["a"].results)) == (TaskState.RUNNING, ["plan"])

@@ -1,4 +1,4 @@
-"""Rules of declared types from version to version: each violation is told where it appears."""
+"""RuleReplay of declared types from version to version: each violation is told where it appears."""
 
 from __future__ import annotations
 
@@ -6,32 +6,33 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from catalog.objects.model import Node, Object
-from catalog.verify.changes import Step
-from catalog.verify.rules import CONTENT, Rules, declares_types
+from catalog.objects.model import Object, ObjectNode
+from catalog.verify.model import VersionStep
+from catalog.verify.replay import RuleReplay, declares_types
+from catalog.verify.rows import CONTENT
 from tests.unit.objects.platform import ground, node
 
 STATE = ground()
 
 
-def row(each: Node) -> dict[str, Any]:
+def row(each: ObjectNode) -> dict[str, Any]:
     columns = {name: getattr(each, name) for name in CONTENT if name != "payload"}
     return {"kind": "object", "key": each.key, "payload": each.payload(), **columns}
 
 
-def objects(version: int, after: Mapping[str, Node | None]) -> Step:
-    return Step(
+def objects(version: int, after: Mapping[str, ObjectNode | None]) -> VersionStep:
+    return VersionStep(
         version,
         {("object", key): None if each is None else row(each) for key, each in after.items()},
     )
 
 
-def but(key: str, **body: Any) -> Node:
+def but(key: str, **body: Any) -> ObjectNode:
     """An object of the ground of which somebody changed the body by hand."""
     return replace(STATE[key], json=Object(key, {**STATE[key].body, **body}).json)
 
 
-def told(rules: Rules, version: int, **after: Node | None) -> set[tuple[str, str, int]]:
+def told(rules: RuleReplay, version: int, **after: ObjectNode | None) -> set[tuple[str, str, int]]:
     keys = {key.replace("__", "/"): each for key, each in after.items()}
     return {
         (found.what, found.row["key"], found.row["version"])
@@ -40,7 +41,7 @@ def told(rules: Rules, version: int, **after: Node | None) -> set[tuple[str, str
 
 
 def test_a_rule_that_is_broken_and_mended_is_told_once_where_it_broke() -> None:
-    rules = Rules()
+    rules = RuleReplay()
     assert list(rules.follow(objects(1, STATE))) == []
     two = but("index/sales/orders/day", primary=True)
     key = {"index__sales__orders__day": two}
@@ -52,13 +53,13 @@ def test_a_rule_that_is_broken_and_mended_is_told_once_where_it_broke() -> None:
 
 
 def test_what_is_gone_and_what_cannot_be_read_breaks_the_rules_of_those_that_need_it() -> None:
-    rules = Rules()
+    rules = RuleReplay()
     rules.start(objects(7, STATE))
     reference = "the rule reference does not hold"
     found = {
         (each.what, each.row["key"])
         for each in rules.follow(
-            Step(8, {("object", "node/n2"): {**row(STATE["node/n2"]), "payload": "{"}})
+            VersionStep(8, {("object", "node/n2"): {**row(STATE["node/n2"]), "payload": "{"}})
         )
     }
     assert (reference, "replica/main/a/two") in found
@@ -67,14 +68,14 @@ def test_what_is_gone_and_what_cannot_be_read_breaks_the_rules_of_those_that_nee
 
 
 def test_what_was_broken_at_the_beginning_is_not_told_again() -> None:
-    rules = Rules()
+    rules = RuleReplay()
     rules.start(objects(3, {**STATE, "node/n1": but("node/n1", port=0)}))
     assert told(rules, 4, node__n3=but("node/n3", labels=["eu"])) == set()
     assert {key for _, key, _ in told(rules, 5, node__n3=but("node/n3", port=0))} == {"node/n3"}
 
 
 def test_a_table_names_a_schema_that_is_there_at_that_version() -> None:
-    rules = Rules()
+    rules = RuleReplay()
     rules.start(objects(1, STATE))
     table = "table/sales/orders"
     named = but(table, schema="orders", schema_version=2)
@@ -82,7 +83,7 @@ def test_a_table_names_a_schema_that_is_there_at_that_version() -> None:
     assert told(rules, 2, table__sales__orders=named) == {(what, table, 2)}
     version = {"kind": "version", "fingerprint": "f"}
     steps = {("version", f"orders/{n}"): {**version, "key": f"orders/{n}"} for n in (1, 2)}
-    assert list(rules.follow(Step(3, dict(steps)))) == []
+    assert list(rules.follow(VersionStep(3, dict(steps)))) == []
     assert told(rules, 4, table__sales__orders=but(table, schema="orders")) == set()
     assert told(rules, 5, table__sales__orders=named) == set()
 
@@ -92,7 +93,7 @@ def test_nothing_is_judged_where_no_type_is_declared() -> None:
     rows = [row(each) for each in free.values()]
     assert not declares_types(rows)
     assert declares_types([*rows, row(STATE["type/node"])])
-    rules = Rules()
+    rules = RuleReplay()
     rules.start(objects(1, free))
     assert told(rules, 2, node__n1=but("node/n1", port=0)) == set()
     # A declaration judges what is there.
