@@ -38,7 +38,7 @@ $(PEERS): $(READY)
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	@touch $@
 
-demo: $(READY)  ## build a small local catalog and show every step
+demo: $(READY)  ## build a small local catalog, explain every step, and leave it to try
 	$(BIN)/strata demo
 
 lint: $(READY)  ## ruff, mypy and the order of packages

@@ -108,7 +108,8 @@ class Context:
         if self.opened.layout_found < self.layout.number:
             raise UpgradeNeeded(
                 f"The catalog at {self.location} has layout {self.opened.layout_found} and this "
-                f"release writes layout {self.layout.number}; call upgrade() first.",
+                f"release writes layout {self.layout.number}; run `strata upgrade` or call "
+                "catalog.upgrade() first.",
                 location=str(self.location),
             )
 

@@ -28,7 +28,7 @@ WIDTH = 100
 SHOWN = (
     ("datasources",),
     ("schemas", "--datasource", "orders"),
-    ("history", "--limit", "4"),
+    ("audit", "history", "--limit", "4"),
 )
 
 # Rich's own form fetches a font from the network.

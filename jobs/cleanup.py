@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from catalog.cli.job import run_job
+from catalog.cli.shell import run_job
 
 
 def main(argv: Sequence[str] | None = None) -> int:

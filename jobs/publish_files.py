@@ -1,4 +1,4 @@
-"""Publishes files as segments, with the schemas and rows that they tell themselves.
+"""Publishes files as segments, with the schemas and row counts of their footers.
 
     spark-submit --properties-file conf/local.conf --py-files dist/strata_catalog-….whl \\
         jobs/publish_files.py --help
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from catalog.cli.job import run_job
+from catalog.cli.shell import run_job
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""Aborts operations that their owners left, and removes what decided ones have staged.
+"""Aborts operations whose lease is over, and removes what decided ones staged.
 
     spark-submit --properties-file conf/local.conf --py-files dist/strata_catalog-….whl \\
         jobs/recover.py --help
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from catalog.cli.job import run_job
+from catalog.cli.shell import run_job
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""Drops segments that go by rules of retention, archived first where a rule says so.
+"""Drops segments by the rules of retention, archived first where a rule says so.
 
     spark-submit --properties-file conf/local.conf --py-files dist/strata_catalog-….whl \\
         jobs/retain.py --help
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from catalog.cli.job import run_job
+from catalog.cli.shell import run_job
 
 
 def main(argv: Sequence[str] | None = None) -> int:

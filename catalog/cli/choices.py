@@ -1,4 +1,4 @@
-"""What a run is told: by options, the environment, a file, or Spark's configuration."""
+"""Where a run gets its settings from: options, the environment, a file, Spark's configuration."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ FILES = (Path("strata.toml"), Path("~/.config/strata/config.toml"))
 SPARK_LOCATION = "spark.strata.location"
 SPARK_ACTOR = "spark.strata.actor"
 SPARK_SESSION = "spark.strata.session"
-# The part of a file that is about the catalog, not about where it is and who asks.
+# The part of a file that is about the catalog, not about its location and the caller.
 SETTINGS = "settings"
 NAMES = ("location", "actor", "remote", "properties_file", "session")
 
 
 @dataclass(frozen=True)
 class Choices:
-    """What a run is told from outside; none where nobody said anything.
+    """The settings of a run; none where nothing was given.
 
     Attributes:
         location: the catalog's path or schema.
         actor: who changes are recorded for.
         remote: a Spark Connect server, `sc://host:port`.
         properties_file: Spark settings for a session that the shell starts itself.
-        session: whoever's session it is, recorded beside the actor.
-        given: settings of the catalog that the environment says; they win over stored ones.
-        fallback: settings of the catalog that a file says; stored ones win over them.
+        session: an id of the caller's session, recorded with the actor.
+        given: settings of the catalog in the environment; they win over stored ones.
+        fallback: settings of the catalog in a file; stored ones win over them.
         file: that file.
     """
 
@@ -48,7 +48,7 @@ class Choices:
     file: str | None = None
 
     def over(self, other: Choices) -> Choices:
-        """These choices, and another's where these say nothing."""
+        """These choices, and those of another where these have none."""
         texts: dict[str, Any] = {n: getattr(self, n) or getattr(other, n) for n in NAMES}
         return Choices(
             **texts,
@@ -92,7 +92,7 @@ def _usual() -> list[Path]:
 
 
 def no_location() -> InvalidInput:
-    """The refusal of a run that was not told where the catalog is."""
+    """The error of a run without a location."""
     return InvalidInput(
         f"No catalog was named: give --location, set STRATA_LOCATION or {SPARK_LOCATION}, or write "
         "location = … into strata.toml."
@@ -100,7 +100,7 @@ def no_location() -> InvalidInput:
 
 
 def read_file(file: Path) -> Choices:
-    """Reads `location = "/data/meta"` and the like; a word that is not known is refused."""
+    """Reads `location = "/data/meta"` and the like; an unknown word is refused."""
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

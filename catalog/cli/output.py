@@ -1,28 +1,37 @@
-"""The faces of an answer: tables on a terminal, plain text when piped, JSON for programs."""
+"""Renderers of an answer (tables, plain text, JSON), and progress on a terminal."""
 
 from __future__ import annotations
 
 import json
 import re
 import sys
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, TextIO
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, TextIO
 
-from catalog.cli.answer import Answer, Table, plain
-from catalog.cli.exits import condition_of
+from catalog.cli.command import Answer, Table, plain
+from catalog.cli.outcome import condition_of
 from catalog.errors import CatalogError
 from catalog.evolution.diff import TINTS
+from catalog.progress import Progress, Step
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bars
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _FINGERPRINT = re.compile(r"[0-9a-f]{32}")
-SHORT = 12
+_SHORT = 12
+# Where there is no progress bar, seconds between two lines.
+_EVERY = 10.0
 
 
-class Face(ABC):
-    """Shows answers and errors of one command."""
+class Renderer(ABC):
+    """Renders answers and errors of one command."""
 
     def __init__(self, command: str, out: TextIO, err: TextIO) -> None:
         self._command = command
@@ -34,16 +43,16 @@ class Face(ABC):
         """Shows an answer on standard output."""
 
     def fail(self, error: BaseException) -> None:
-        """Says what went wrong, on standard error."""
+        """Prints an error on standard error."""
         message = error.message if isinstance(error, CatalogError) else str(error)
         print(f"strata: [{condition_of(error)}] {visible(message)}", file=self._err)
 
     def tell(self, message: str) -> None:
-        """Says something that is no answer, on standard error."""
+        """Prints a message that is not part of the answer, on standard error."""
         print(message, file=self._err, flush=True)
 
 
-class PlainFace(Face):
+class PlainRenderer(Renderer):
     """Tab-separated lines with a header, for pipes: facts first, then each table."""
 
     def show(self, answer: Answer) -> None:
@@ -62,7 +71,7 @@ class PlainFace(Face):
         print("\t".join(cells), file=self._out)
 
 
-class JsonFace(Face):
+class JsonRenderer(Renderer):
     """One JSON document on a line of its own for each answer; the shape is documented."""
 
     def show(self, answer: Answer) -> None:
@@ -97,7 +106,7 @@ class JsonFace(Face):
         print(json.dumps(document, ensure_ascii=True, allow_nan=False), file=self._out, flush=True)
 
 
-class RichFace(Face):
+class RichRenderer(Renderer):
     """Tables for people, drawn by rich; nothing from the catalog is read as markup."""
 
     def show(self, answer: Answer) -> None:
@@ -130,22 +139,20 @@ class RichFace(Face):
             console.print(Text(answer.note))
 
 
-def face(output: str, command: str, out: TextIO | None = None, err: TextIO | None = None) -> Face:
-    """The face for `--output`; without rich there is plain text instead of tables."""
+def renderer(
+    output: str, command: str, out: TextIO | None = None, err: TextIO | None = None
+) -> Renderer:
+    """The renderer for `--output`; without rich it is plain text instead of tables."""
     out, err = out or sys.stdout, err or sys.stderr
     if output == "json":
-        return JsonFace(command, out, err)
+        return JsonRenderer(command, out, err)
     if output == "plain" or (output == "auto" and not out.isatty()) or not _rich_is_here():
-        return PlainFace(command, out, err)
-    return RichFace(command, out, err)
+        return PlainRenderer(command, out, err)
+    return RichRenderer(command, out, err)
 
 
 def _rich_is_here() -> bool:
-    try:
-        import rich  # noqa: F401
-    except ImportError:
-        return False
-    return True
+    return find_spec("rich") is not None
 
 
 def text(value: Any) -> str:
@@ -182,13 +189,13 @@ def _tint(table: Table, row: tuple[Any, ...]) -> str | None:
 
 
 def _shown(value: Any) -> str:
-    """A value for people: whole seconds, the beginnings of ids, names one after the other."""
+    """A value for people: whole seconds, shortened fingerprints, names with commas."""
     if isinstance(value, datetime):
         return str(plain(value.replace(microsecond=0))).replace("T", " ")
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return visible(", ".join(dict.fromkeys(item for item in value if item)))
     shown = text(value)
-    return f"{shown[:SHORT]}…" if _FINGERPRINT.fullmatch(shown) else shown
+    return f"{shown[:_SHORT]}…" if _FINGERPRINT.fullmatch(shown) else shown
 
 
 def _numeric(table: Table) -> list[bool]:
@@ -198,3 +205,72 @@ def _numeric(table: Table) -> list[bool]:
 
 def _more(name: str, table: Table) -> str:
     return f"{len(table.rows)} {name.replace('_', ' ')} shown, there are more: raise --limit."
+
+
+# --- progress -------------------------------------------------------------------------------------
+
+
+def estimate(step: Step, spent: float) -> str:
+    """How long the rest will take at the speed so far."""
+    if step.done <= 0 or step.total <= step.done:
+        return ""
+    left = spent / step.done * (step.total - step.done)
+    return f", about {left:.0f} s left" if left < 100 else f", about {left / 60:.0f} min left"
+
+
+class ProgressLines:
+    """A line on a stream at most every ten seconds."""
+
+    def __init__(self, err: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        self._err = err
+        self._clock = clock
+        self._began = self._printed = clock()
+        self._done = 0
+
+    def __call__(self, step: Step) -> None:
+        now = self._clock()
+        if step.done < self._done:  # the next step of the work has begun
+            self._began = now
+        self._done = step.done
+        if now - self._printed >= _EVERY:
+            self._printed = now
+            rest = estimate(step, now - self._began)
+            print(f"{step.what}: {step.done} of {step.total}{rest}", file=self._err, flush=True)
+
+
+@contextmanager
+def shown_progress(long: bool, err: TextIO | None = None) -> Iterator[Progress]:
+    """Shows progress while inside: a bar for a long command on a terminal, otherwise lines."""
+    err = err or sys.stderr
+    if not long or not err.isatty() or not _rich_is_here():
+        yield ProgressLines(err)
+        return
+    from rich import console, progress
+
+    bars = progress.Progress(
+        *(progress.SpinnerColumn(), progress.TextColumn("{task.description}")),
+        *(progress.BarColumn(), progress.MofNCompleteColumn()),
+        *(progress.TimeElapsedColumn(), progress.TimeRemainingColumn()),
+        console=console.Console(file=err),
+        transient=True,
+        # What a command prints goes where it was sent, not through the console of the bar.
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    with bars:
+        yield _ProgressBar(bars)
+
+
+class _ProgressBar:
+    """One bar, reset for each step of the work."""
+
+    def __init__(self, bars: Bars) -> None:
+        self._bars = bars
+        self._task = bars.add_task("working", total=None)
+        self._done = 0
+
+    def __call__(self, step: Step) -> None:
+        if step.done < self._done:
+            self._bars.reset(self._task)
+        self._done = step.done
+        self._bars.update(self._task, description=step.what, completed=step.done, total=step.total)

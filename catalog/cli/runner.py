@@ -18,21 +18,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from catalog.catalog import Catalog
-from catalog.cli import metrics
-from catalog.cli.answer import Answer
-from catalog.cli.as_task import is_task
-from catalog.cli.choices import (
-    SPARK_ACTOR,
-    SPARK_LOCATION,
-    SPARK_SESSION,
-    Choices,
-    no_location,
+from catalog.cli.choices import SPARK_ACTOR, SPARK_LOCATION, SPARK_SESSION, Choices, no_location
+from catalog.cli.command import Access, Answer, Command, Work, is_task
+from catalog.cli.outcome import (
+    ADDED_UP,
+    Exit,
+    Recorder,
+    RunOutcome,
+    check_metrics_file,
+    exit_of,
+    write_metrics,
 )
-from catalog.cli.command import Access, Command, Work
-from catalog.cli.exits import Exit, exit_of
-from catalog.cli.output import Face, face
-from catalog.cli.recorder import Recorder
-from catalog.cli.showing import showing
+from catalog.cli.output import Renderer, renderer, shown_progress
 from catalog.config import Settings, user
 from catalog.delta.runs import Run
 from catalog.progress import Progress, Step
@@ -41,11 +38,11 @@ from catalog.settings.model import FILE
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Sessions = Callable[[Namespace, Choices, Face], "AbstractContextManager[SparkSession]"]
+Sessions = Callable[[Namespace, Choices, Renderer], "AbstractContextManager[SparkSession]"]
 
 log = logging.getLogger(__name__)
 
-# What an argument parser holds besides the command's own arguments.
+# What a parsed command line holds besides the command's own arguments.
 _OURS = {"command", "config", "output", "verbose", "record", "remote", "properties_file", "conf"}
 
 
@@ -57,17 +54,17 @@ def run(
     recorded: bool,
 ) -> int:
     """Runs a command to its end and returns the exit code."""
-    shown = face(arguments.output, command.name)
+    shown = renderer(arguments.output, command.name)
     level = logging.INFO if arguments.verbose else logging.WARNING
     logging.basicConfig(level=level, stream=sys.stderr, format="%(levelname)s %(message)s")
-    begun = _Begun(command, arguments, shown, recorded)
+    running = _Run(command, arguments, shown, recorded)
     try:
         with _ended_by_sigterm():
-            begun.run(choices(), sessions)
-    except BrokenPipeError:  # whoever read the answer has had enough of it
+            running.run(choices(), sessions)
+    except BrokenPipeError:  # the reader of the answer has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return int(begun.code)
-    except BaseException as error:  # Ctrl-C too: it has an exit code of its own
+        return int(running.code)
+    except BaseException as error:  # Ctrl-C too: it has its own exit code
         if isinstance(error, SystemExit | GeneratorExit):
             raise
         code = exit_of(error)
@@ -77,18 +74,18 @@ def run(
             shown.tell(note)
         shown.fail(error)
         return int(code)
-    return int(begun.code)
+    return int(running.code)
 
 
 @contextmanager
 def _ended_by_sigterm() -> Iterator[None]:
-    """Lets a scheduler's request to stop end a run as Ctrl-C does, recorded and cleaned up."""
+    """Ends a run at SIGTERM as Ctrl-C does: recorded and cleaned up."""
 
     def interrupt(number: int, frame: Any) -> None:
         raise KeyboardInterrupt("SIGTERM")
 
     if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may say what a signal does
+        yield  # only the main thread may handle signals
         return
     before = signal.signal(signal.SIGTERM, interrupt)
     try:
@@ -97,19 +94,20 @@ def _ended_by_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-class _Begun:
-    """One run under way."""
+class _Run:
+    """One run of a command."""
 
-    def __init__(self, command: Command, arguments: Namespace, shown: Face, recorded: bool) -> None:
+    def __init__(
+        self, command: Command, arguments: Namespace, shown: Renderer, recorded: bool
+    ) -> None:
         self._command = command
         self._arguments = arguments
         self._shown = shown
         self._dry_run = getattr(arguments, "dry_run", False)
-        # A dry run leaves no trace and needs no right to write.
-        # The row of a task is its run's: it is written by whoever runs the task.
+        # A dry run writes nothing and needs no right to write. The row of a task is that of its
+        # run, and is written by the process that runs the task.
         skips = self._dry_run or is_task(arguments)
-        opens = command.access not in (Access.NONE, Access.NEW)
-        self._recorded = recorded and opens and not skips
+        self._recorded = recorded and command.access.opens and not skips
         self._run_id = uuid.uuid4().hex
         self._began = time.monotonic()
         self._catalog: Catalog | None = None
@@ -119,7 +117,7 @@ class _Begun:
 
     def run(self, choices: Choices, sessions: Sessions) -> None:
         if self._arguments.metrics_file is not None:
-            metrics.check(self._arguments.metrics_file)
+            check_metrics_file(self._arguments.metrics_file)
         with ExitStack() as stack:
             spark = stack.enter_context(sessions(self._arguments, choices, self._shown))
             try:
@@ -130,7 +128,7 @@ class _Begun:
                     location, actor = _named(chosen)
                     if self._command.access is not Access.NEW:
                         self._open(spark, location, actor, chosen)
-                with showing(self._command.long) as progress:
+                with shown_progress(self._command.long) as progress:
                     work = Work(
                         spark,
                         self._arguments,
@@ -140,7 +138,6 @@ class _Begun:
                         location,
                         actor,
                     )
-                    _settle_epoch(work)
                     answer = self._command.work(work)
                 self._count(answer.figures)
                 self.code = Exit.FOUND if answer.found else Exit.DONE
@@ -148,7 +145,7 @@ class _Begun:
                 self._end(exit_of(error), error)
                 raise
             self._end(self.code, None)
-            # Last: what was done is done, whatever becomes of the words about it.
+            # Last: what was done is recorded even if the answer cannot be printed.
             self._shown.show(answer)
 
     def _open(self, spark: SparkSession, location: str, actor: str, choices: Choices) -> None:
@@ -167,16 +164,20 @@ class _Begun:
         self._adopt(self._catalog, choices)
         if self._recorded:
             now = datetime.now(UTC)
-            run = Run(self._run_id, self._command.name, told(self._arguments), actor, now, now)
+            run = Run(
+                self._run_id, self._command.job_name, _given(self._arguments), actor, now, now
+            )
             self._recorder = Recorder(self._catalog, run)
             self._recorder.begin()
 
     def _adopt(self, catalog: Catalog, choices: Choices) -> None:
-        """Takes over the settings of the file, if nobody has and this run may write."""
+        """Stores the settings of the file once, by the first run that may write."""
         writes = self._command.access in (Access.WRITE, Access.CREATE) and not self._dry_run
         if choices.file is None or not writes or catalog.settings.get(FILE) is not None:
             return
-        catalog.settings.adopt(choices.fallback, choices.file, reason="the first that wrote")
+        catalog.settings.adopt(
+            choices.fallback, choices.file, reason="settings of the configuration file"
+        )
         catalog.settings.reload()
 
     def _close(self) -> None:
@@ -184,22 +185,22 @@ class _Begun:
             self._catalog.close()
 
     def _step(self, progress: Progress, step: Step) -> None:
-        """Shows how far long work has come, and records that it is alive."""
+        """Shows progress, and records that the run is alive."""
         progress(step)
         if self._recorder is not None:
             self._recorder.alive(self._figures)
 
     def _tell(self, answer: Answer) -> None:
-        """Shows what a command that goes on has to say, and that it is alive."""
+        """Shows an answer of a command that keeps running, and records that it is alive."""
         self._shown.show(answer)
-        self._count(answer.figures)  # afterwards: what was not shown was not reached
+        self._count(answer.figures)  # afterwards: what was not shown does not count
         if self._recorder is not None:
             self._recorder.alive(self._figures)
         self._write_metrics(Exit.DONE)
 
     def _count(self, figures: Mapping[str, float]) -> None:
         for name, value in figures.items():
-            adds_up = name in metrics.ADDED_UP
+            adds_up = name in ADDED_UP
             self._figures[name] = self._figures.get(name, 0) + value if adds_up else value
 
     def _end(self, code: Exit, error: BaseException | None) -> None:
@@ -213,11 +214,11 @@ class _Begun:
             return
         seconds = time.monotonic() - self._began
         where = "" if self._catalog is None else str(self._catalog.location)
-        outcome = metrics.Outcome(self._command.name, where, code, seconds, self._figures)
+        outcome = RunOutcome(self._command.job_name, where, code, seconds, self._figures)
         try:
             stats = None if self._catalog is None else self._catalog.stats()
-            metrics.write(file, outcome, stats, datetime.now(UTC))
-        except Exception as failure:  # what the run did is done, and its exit code says so
+            write_metrics(file, outcome, stats, datetime.now(UTC))
+        except Exception as failure:  # what the run did is committed, and so its exit code stays
             log.warning("The metrics could not be written to %s: %s", file, failure)
 
 
@@ -229,7 +230,7 @@ def _named(choices: Choices) -> tuple[str, str]:
 
 
 def from_spark(spark: SparkSession) -> Choices:
-    """What the session's own configuration says: the way of a properties file."""
+    """The choices of the session's configuration, which come from a properties file."""
     return Choices(
         location=spark.conf.get(SPARK_LOCATION, None) or None,
         actor=spark.conf.get(SPARK_ACTOR, None) or None,
@@ -237,17 +238,10 @@ def from_spark(spark: SparkSession) -> Choices:
     )
 
 
-def told(arguments: Namespace) -> dict[str, object]:
+def _given(arguments: Namespace) -> dict[str, object]:
     """The arguments that were given, for the record."""
     return {
         name: os.fspath(value) if isinstance(value, os.PathLike) else value
         for name, value in sorted(vars(arguments).items())
         if name not in _OURS and value is not None and value is not False
     }
-
-
-def _settle_epoch(work: Work) -> None:
-    """Commands that show the catalog as it was know only versions and times."""
-    epoch = getattr(work.arguments, "as_of_epoch", None)
-    if epoch is not None:
-        work.arguments.as_of = work.catalog.operations.version_at_epoch(epoch)

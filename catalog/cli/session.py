@@ -1,4 +1,4 @@
-"""Sessions for the doors: one that is started here, a Connect server's, or spark-submit's own."""
+"""Spark sessions: one that is started here, one of a Connect server, or that of spark-submit."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 LOCAL = resources.files("catalog.cli") / "local.conf"
 _JARS = "spark.jars.packages"
+# What is fetched for the package of local.conf: with its dependencies, less what pyspark has.
+_SIZE = "4 jars, 13 MB"
 _LINES = 40
 _PORT = 15002
 _SEPARATOR = re.compile(r"\s*[=:]\s*|\s+")  # as in Java's properties files
@@ -47,7 +49,7 @@ def settings(file: str | None = None) -> dict[str, str]:
 
 
 def missing_jars(chosen: Mapping[str, str]) -> str | None:
-    """The package that has to be fetched first, or none if an earlier session has done so."""
+    """The package that has to be fetched first, or none if an earlier session has fetched it."""
     package = chosen.get(_JARS, "")
     if package.count(":") != 2:
         return None
@@ -98,10 +100,11 @@ def fetching_alone(chosen: Mapping[str, str]) -> Iterator[None]:
 def local(
     chosen: Mapping[str, str], verbose: bool, tell: Callable[[str], None]
 ) -> Iterator[SparkSession]:
-    """Starts Spark in this process. Its noise goes to a file, which is kept if something fails."""
+    """Starts Spark in this process. Its log goes to a file, kept after unexpected errors."""
     package = missing_jars(chosen)
     if package is not None:
-        tell(f"Fetching the jars of {package} once …")
+        size = f" ({_SIZE})" if package == settings().get(_JARS) else ""
+        tell(f"Fetching {package}{size}; later starts use the copy in {_home()}/.ivy2…")
     tell("Starting Spark, which takes about ten seconds …")
     _hush_the_client(verbose)
     if verbose:
@@ -118,8 +121,8 @@ def local(
             tell("".join(_without_frames(noise)[-_LINES:]).rstrip())
             os.unlink(noise.name)
             raise UnsuitableSession(
-                f"Spark could not be started: {str(error).rstrip('.')}. What it wrote stands "
-                "above; it needs Java 17 on the PATH."
+                f"Spark could not be started: {str(error).rstrip('.')}. What it wrote is above; "
+                "it needs Java 17 on the PATH."
             ) from error
         kept = False
         try:
@@ -135,7 +138,7 @@ def local(
 
 
 def _without_frames(noise: Iterable[str]) -> list[str]:
-    """What Spark wrote, less the frames of its stack traces, which drown what went wrong."""
+    """What Spark wrote, without the frames of its stack traces."""
     return [line for line in noise if not line.startswith(("\tat ", "\t... "))]
 
 
@@ -148,24 +151,24 @@ def _running(spark: SparkSession) -> Iterator[SparkSession]:
 
 @contextmanager
 def remote(url: str, verbose: bool, tell: Callable[[str], None]) -> Iterator[SparkSession]:
-    """Asks a Spark Connect server; nothing is started and nothing is stopped there."""
+    """Connects to a Spark Connect server; nothing is started and nothing is stopped there."""
     from pyspark.sql import SparkSession
 
     _check_reachable(url)
-    tell(f"Asking {url} …")
+    tell(f"Connecting to {url} …")
     _hush_the_client(verbose)
     yield from _running(SparkSession.builder.remote(url).getOrCreate())
 
 
 def _check_reachable(url: str) -> None:
-    """Raises if nobody listens: the client itself would try for minutes, without a word."""
+    """Raises if no server listens: the client itself would retry silently for minutes."""
     parts = urlsplit(url)
     if parts.scheme != "sc" or not parts.hostname:
         raise InvalidInput(f"A server is named as sc://host:port, not {url!r}.", remote=url)
     try:
         socket.create_connection((parts.hostname, parts.port or _PORT), timeout=10).close()
     except OSError as error:
-        raise UnsuitableSession(f"Nobody answers at {url}: {error}.", remote=url) from error
+        raise UnsuitableSession(f"No server answers at {url}: {error}.", remote=url) from error
 
 
 @contextmanager
@@ -174,19 +177,19 @@ def submitted(verbose: bool = False) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     _hush_the_client(verbose)
-    # It is not stopped here: whoever brought it does so, and a managed cluster minds.
+    # It is not stopped here: its owner does so, and a managed cluster must not be stopped.
     yield SparkSession.builder.getOrCreate()
 
 
 def _hush_the_client(verbose: bool) -> None:
-    # It logs every error that Spark answers with, also those that are caught and understood.
+    # The client logs every error of Spark, also those that are caught and handled.
     if not verbose:
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
 
 
 @contextmanager
 def _written_to(descriptor: int) -> Iterator[None]:
-    """Where a process that is started inside writes: it inherits the streams, and keeps them."""
+    """Redirects the output of a process that is started inside, which keeps the streams."""
     sys.stdout.flush()
     sys.stderr.flush()
     saved = [os.dup(1), os.dup(2)]

@@ -130,8 +130,8 @@ def view_operation(store: Store, operation: str) -> OperationView:
         by_kind.setdefault(row["kind"], []).append(row.asDict())
     if "operation" not in by_kind:
         raise UnknownOperation(
-            f"There is no operation {operation} at version {version}; `strata operations` lists "
-            "those that there are.",
+            f"There is no operation {operation} at version {version}; `strata operations list` "
+            "shows all.",
             operation=operation,
             version=version,
         )
@@ -232,7 +232,7 @@ def claimed(claims: Iterable[Claim]) -> ClaimConflict:
         f"It waits for epoch {holder.epoch}: advance the stable epoch to it"
         if holder.state is OperationState.READY
         else f"Wait until it is published or aborted (its lease ends at {until}; "
-        "`strata recover` aborts it after that)"
+        "`strata operations recover` aborts it after that)"
     )
     return ClaimConflict(
         f"{shown}: claimed by {holder}; nothing was written. {way}, or stage the change in "

@@ -114,8 +114,7 @@ class OperationsApi:
         pending = open_operations_on(self._context.store, key)
         if not pending:
             raise NothingPending(
-                f"No open operation has changes of {key}; `strata operations` lists those that "
-                "there are.",
+                f"No open operation has changes of {key}; `strata operations list` shows all.",
                 key=key,
             )
         decisions = tuple(publish_operation(self._tools, each, epoch, call) for each in pending)

@@ -83,7 +83,7 @@ def test_a_server_that_nobody_runs_is_named_at_once(tmp_path: Path) -> None:
         timeout=60,
     )
     assert process.returncode == 2
-    assert "Nobody answers at sc://127.0.0.1:1" in process.stderr
+    assert "No server answers at sc://127.0.0.1:1" in process.stderr
     process = subprocess.run(
         [sys.executable, "-m", "catalog", "segments", "--location", "x/y", "--remote", "http://x"],
         capture_output=True,

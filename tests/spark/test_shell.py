@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from catalog import Catalog, Settings
 from catalog.cli import shell
-from catalog.cli.job import run_job
+from catalog.cli.shell import run_job
 from catalog.errors import InvalidInput, InvalidSegment
 from catalog.segments.manifest import few_segments, read_manifest
 from tests.spark.files import broken, parquet
@@ -116,7 +116,14 @@ def test_a_catalog_is_made_filled_looked_at_and_emptied_from_the_shell(
     orphans = strata("schemas", "--orphans")[1]["tables"]["schemas"]
     assert [r["ddl"] for r in orphans] == ["url STRING"]
 
-    commits = strata("history", "--limit", "2")[1]["tables"]["commits"]
+    changes = strata("audit", "changes", "0", "1")[1]["tables"]["changes"]
+    assert {row["change"] for row in changes} == {"added"}
+    (loaded, dropped) = strata("audit", "growth", "0")[1]["tables"]["growth"]
+    assert (loaded["added"], dropped["removed"], dropped["rows"]) == (3, 1, "-5")
+    facts = strata("stats")[1]["facts"]
+    assert (facts["segments"], facts["rows"], facts["orphans"]) == (2, 30, 1)
+    assert strata("retention", "rules")[1]["tables"]["retention_rules"] == []
+    commits = strata("audit", "history", "--limit", "2")[1]["tables"]["commits"]
     assert [(c["version"], c["verb"], c["actors"]) for c in commits] == [
         (2, "drop", ["ann"]),
         (1, "publish", ["ann"]),
@@ -221,7 +228,7 @@ def test_an_interrupt_ends_with_130_and_is_recorded(
         catalog.publish([segment("orders/1")])  # after what was shown
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("catalog.cli.commands.poll.sleep", interrupt)
+    monkeypatch.setattr("catalog.cli.commands.audit.sleep", interrupt)
     code, answer = strata("poll", "--every", "1", job=True)
     assert code == 130
     assert answer["error"]["condition"] == "INTERRUPTED"

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from catalog import Catalog
+from catalog.cli import shell
 from catalog.delta.layout import ENTRY_COLUMNS, LAYOUT, ColumnSpec, Layout, LayoutStep
 from catalog.errors import LayoutTooNew, ReadOnly, UpgradeNeeded
 from catalog.sql.audit_views import CHANGES
@@ -129,6 +133,25 @@ NOT_THERE = {
     *("segments_without_schema", "retired_schemas", "named_schemas", "schema_versions"),
     *("contracts", "objects", "object_links", "retention_rules"),
 }
+
+
+def test_the_shell_says_how_to_upgrade_and_does_it(
+    spark: SparkSession, first: Catalog, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def strata(*argv: str) -> tuple[int, dict[str, Any]]:
+        options = ["--location", str(first.location), "--output", "json"]
+        code = shell.main([*argv, *options], lambda *_: nullcontext(spark))
+        return code, json.loads(capsys.readouterr().out)
+
+    code, answer = strata("drop", "orders/1", "--no-record")
+    assert (code, answer["error"]["condition"]) == (2, "UPGRADE_NEEDED")
+    assert "run `strata upgrade`" in answer["error"]["message"]
+    code, answer = strata("upgrade", "--dry-run")
+    assert (code, answer["facts"]["before"], answer["facts"]["after"]) == (0, 1, LAYOUT.number)
+    assert len(answer["tables"]["statements"]) > 1
+    assert strata("upgrade")[1]["tables"] == answer["tables"]
+    assert strata("upgrade")[1]["facts"]["before"] == LAYOUT.number
+    assert strata("drop", "orders/1")[1]["facts"]["dropped"] == 1
 
 
 @pytest.mark.stress

@@ -224,7 +224,7 @@ def test_the_page_on_schemas_runs(spark: SparkSession, catalog: Catalog, tmp_pat
 
 
 def test_the_demo_runs(spark: SparkSession, tmp_path: Path, capsys) -> None:  # type: ignore[no-untyped-def]
-    from catalog.cli.tour import tour
+    from catalog.cli.commands.demo import tour
 
     tour(spark, tmp_path)
     shown = capsys.readouterr().out

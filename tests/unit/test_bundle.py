@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from catalog.cli.commands import BY_NAME
-from catalog.cli.parsers import job_parser
+from catalog.cli.commands import BY_JOB
+from catalog.cli.shell import job_parser
 
 ROOT = Path(__file__).parents[2]
 BUNDLE: dict[str, Any] = yaml.safe_load((ROOT / "databricks.yml").read_text(encoding="utf-8"))
@@ -98,7 +98,7 @@ def test_a_script_takes_the_parameters_of_its_task(
 ) -> None:
     script = Path(task["spark_python_task"]["python_file"]).stem.replace("_", "-")
     words = [filled(word, target) for word in task["spark_python_task"]["parameters"]]
-    arguments = job_parser(BY_NAME[script]).parse_args(words)
+    arguments = job_parser(BY_JOB[script]).parse_args(words)
     assert arguments.location
     assert arguments.actor
 

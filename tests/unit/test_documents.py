@@ -17,13 +17,12 @@ from typing import Any
 import pytest
 import yaml
 
-from catalog.cli import metrics
-from catalog.cli.answer import Answer
-from catalog.cli.command import Command
-from catalog.cli.commands import BY_NAME, COMMANDS
-from catalog.cli.exits import Exit
-from catalog.cli.output import JsonFace
-from catalog.cli.parsers import job_parser, shell_parser
+from catalog.cli import outcome
+from catalog.cli.command import Answer, Command
+from catalog.cli.commands import BY_JOB, BY_NAME, COMMANDS
+from catalog.cli.outcome import Exit, RunOutcome, write_metrics
+from catalog.cli.output import JsonRenderer
+from catalog.cli.shell import job_parser, shell_parser
 from catalog.delta.runs import COLUMNS, Status
 from catalog.errors import InvalidInput
 from catalog.evolution.compatibility import RULES, Mode
@@ -74,7 +73,7 @@ def _commands(words: list[str]) -> Iterator[list[str]]:
 
 def command_of(script: str) -> Command:
     """The command that a script of this name runs."""
-    return BY_NAME[script.replace("_", "-")]
+    return BY_JOB[script.replace("_", "-")]
 
 
 def reads(words: list[str]) -> bool:
@@ -102,7 +101,7 @@ def test_command_lines_are_found_where_documents_have_them(tmp_path: Path) -> No
     page = tmp_path / "page.md"
     page.write_text(
         "Call `strata no-such` so:\n\n    strata init --location /x  # once\n\n"
-        "| a | b | `strata runs` |\n\n"
+        "| a | b | `strata stats` |\n\n"
         "```sh\n0 2 * * * etl cd /x && flock -n l run jobs/cleanup.py --grace 7d >> log 2>&1\n"
         "spark-submit \\\n    jobs/verify.py --since 0\n```\n\n"
         "```console\n$ strata sql 'SELECT 1' | head; strata nonsense\n```\n\n"
@@ -115,7 +114,7 @@ def test_command_lines_are_found_where_documents_have_them(tmp_path: Path) -> No
         ["strata", "sql", "SELECT 1"],
         ["strata", "nonsense"],
         ["strata", "init", "--location", "/x"],
-        ["strata", "runs"],
+        ["strata", "stats"],
     ]
     assert [reads(words) for words in found] == [True, True, True, False, True, True]
 
@@ -150,9 +149,9 @@ def shape(document: Any) -> Any:
 
 def test_json_examples_have_the_shape_that_the_shell_writes() -> None:
     out = io.StringIO()
-    face = JsonFace("verify", out, io.StringIO())
-    face.show(Answer())
-    face.fail(InvalidInput("no", value=1))
+    renderer = JsonRenderer("verify", out, io.StringIO())
+    renderer.show(Answer())
+    renderer.fail(InvalidInput("no", value=1))
     answer, error = (shape(json.loads(line)) for line in out.getvalue().splitlines())
     examples = [json.loads(text) for text in blocks(SHELL, "json")]
     assert {example["ok"] for example in examples} == {True, False}
@@ -167,12 +166,12 @@ def test_json_examples_have_the_shape_that_the_shell_writes() -> None:
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_the_page_of_the_jobs_has_every_script_with_its_options(name: str) -> None:
     text, command = JOBS.read_text(encoding="utf-8"), command_of(name)
-    section = text.partition(f"\n### {command.name}\n")[2]
+    section = text.partition(f"\n### {command.job_name}\n")[2]
     section = section.partition("\n### ")[0].partition("\n## ")[0]
     assert f"jobs/{name}.py" in section
-    assert f'run_job("{command.name}", argv)' in (ROOT / "jobs" / f"{name}.py").read_text()
+    assert f'run_job("{command.job_name}", argv)' in (ROOT / "jobs" / f"{name}.py").read_text()
     table = text.partition("## Which job touches which table")[2].partition("\n## ")[0]
-    assert f"\n| {command.name} |" in table
+    assert f"\n| {command.job_name} |" in table
     common = text.partition("Options that all jobs have:")[2].partition("\n## ")[0]
     options = {word for a in job_parser(command)._actions for word in a.option_strings}
     assert [o for o in sorted(options - {"-h", "--help"}) if f"`{o}`" not in section + common] == []
@@ -185,10 +184,10 @@ def test_the_page_of_the_jobs_has_every_status_of_a_run() -> None:
 
 def test_the_page_of_the_jobs_has_every_metric_and_alerts_use_no_other(tmp_path: Path) -> None:
     file = tmp_path / "strata.prom"
-    figures = dict.fromkeys(metrics._FIGURES, 1.0)
+    figures = dict.fromkeys(outcome._FIGURES, 1.0)
     stats = Stats(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, WHEN)
-    outcome = metrics.Outcome("poll", "/data/meta", Exit.DONE, 1.0, figures)
-    metrics.write(str(file), outcome, stats, WHEN)
+    run = RunOutcome("poll", "/data/meta", Exit.DONE, 1.0, figures)
+    write_metrics(str(file), run, stats, WHEN)
     names = set(re.findall(r"^# TYPE (\w+) gauge$", file.read_text(), re.MULTILINE))
     text = JOBS.read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `(strata_\w+)` \|", text, re.MULTILINE)) == names

@@ -1,30 +1,27 @@
-"""The words for contracts: contract set, contract show, contract remove, contracts."""
+"""strata contracts: what the segments of a datasource must be like."""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentTypeError
+from collections.abc import Iterable
 from pathlib import Path
 
-from catalog.cli.answer import Answer, answer_of, fetch
-from catalog.cli.command import Access, Command, Work
-from catalog.cli.commands.deciding import tried_again
-from catalog.cli.commands.writing import add_why
-from catalog.cli.offences import shown_offences
-from catalog.cli.options import add_as_of, add_limit, positive
+from catalog.cli.arguments import argument, positive
+from catalog.cli.command import Answer, Table, Work, answer_of, change, command, facts_of, fetch
 from catalog.contracts.keeper import ContractResult
 from catalog.contracts.model import MODES, Contract, Enforcement
 from catalog.evolution.merge import Policy
+from catalog.model import Offence
 from catalog.schema import Schema
 
-_DATASOURCE = "name of the datasource"
+_DATASOURCE = argument("datasource", "name of the datasource")
+_BREACH = (
+    *("datasource", "fingerprint", "segments", "example", "column", "rule", "words", "refused"),
+)
 
 
-def _add_datasource(parser: ArgumentParser) -> None:
-    parser.add_argument("datasource", metavar="DATASOURCE", help=_DATASOURCE)
-
-
-def _definition(text: str) -> str:
-    """DDL or Spark's JSON as it is given, or what a file holds."""
+def definition(text: str) -> str:
+    """DDL or Spark's JSON as it is given, or the text of a file for `@FILE`."""
     if not text.startswith("@"):
         return text
     try:
@@ -33,108 +30,94 @@ def _definition(text: str) -> str:
         raise ArgumentTypeError(f"{text[1:]!r} cannot be read: {error}") from None
 
 
-# --- set ------------------------------------------------------------------------------------------
-
-
-def _set_arguments(parser: ArgumentParser) -> None:
-    _add_datasource(parser)
-    parser.add_argument(
-        "--schema",
-        type=_definition,
-        metavar="DDL|@FILE",
-        help="what segments are compared with: DDL or Spark's JSON, or a local file with it",
-    )
-    parser.add_argument(
-        "--enforcement",
-        choices=[word.value for word in Enforcement],
-        default=Enforcement.NONE.value,
-        help="how schemas must get on with it (default %(default)s)",
-    )
-    parser.add_argument(
-        "--mode",
-        choices=[mode.value for mode in MODES],
-        default="none",
-        help="who must be able to read whose data (default %(default)s)",
-    )
-    parser.add_argument(
-        "--policy",
-        choices=[policy.value for policy in Policy],
-        help="what becomes of columns whose types have no common one, where a reader does not say",
-    )
-    for name in ("rows", "bytes", "columns"):
-        parser.add_argument(
-            f"--max-{name}", type=positive, metavar="N", help=f"most {name} of one segment"
+def offences_table(offences: Iterable[Offence]) -> Table:
+    """One row for each rule that segments of one schema break."""
+    rows = tuple(
+        (
+            *(each.datasource, each.fingerprint, each.segments),
+            *(next(iter(each.segment_ids), None), breach.path or None, breach.rule, breach.words),
+            each.refused,
         )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="only say what is there and breaks it"
+        for each in offences
+        for breach in each.breaches
     )
-    add_why(parser)
+    return Table(_BREACH, rows, brief=("fingerprint", "segments", "example", "column", "words"))
 
 
-def _set(work: Work) -> Answer:
-    arguments = work.arguments
+@change(
+    "contracts set",
+    "set what the segments of a datasource must be like",
+    _DATASOURCE,
+    argument(
+        "--schema",
+        "the schema to compare with: DDL or Spark's JSON, or a local file with it",
+        type=definition,
+        metavar="DDL|@FILE",
+    ),
+    argument(
+        "--enforcement",
+        "how schemas must match it",
+        choices=Enforcement,
+        default=Enforcement.NONE.value,
+    ),
+    argument("--mode", "who must be able to read whose data", choices=MODES, default="none"),
+    argument(
+        "--policy",
+        "how columns are merged whose types have no common one, where a reader does not say",
+        choices=Policy,
+    ),
+    *(
+        argument(f"--max-{name}", f"most {name} of one segment", type=positive, metavar="N")
+        for name in ("rows", "bytes", "columns")
+    ),
+    dry_run="only show which published segments break it",
+    details=(
+        "Enforcement strict: schemas equal the contract's; subset: the contract's schema can hold\n"
+        "their data; warn: as subset, but what breaks the contract is published and reported;\n"
+        "none: columns are not compared. Every later publish, stage and backfill is checked.\n"
+        "Segments that are published already stay, and are listed if they break it. It replaces\n"
+        "an earlier contract."
+    ),
+    example='orders --schema "id BIGINT, at DATE" --enforcement subset --dry-run',
+)
+def contracts_set(work: Work) -> Answer:
+    given = work.arguments
     contract = Contract(
-        schema=None if arguments.schema is None else Schema.of(arguments.schema),
-        enforcement=arguments.enforcement,
-        mode=arguments.mode,
-        max_rows=arguments.max_rows,
-        max_bytes=arguments.max_bytes,
-        max_columns=arguments.max_columns,
-        policy=arguments.policy,
+        schema=None if given.schema is None else Schema.of(given.schema),
+        enforcement=given.enforcement,
+        mode=given.mode,
+        max_rows=given.max_rows,
+        max_bytes=given.max_bytes,
+        max_columns=given.max_columns,
+        policy=given.policy,
     )
     result = work.catalog.contracts.set(
-        arguments.datasource,
-        contract,
-        dry_run=arguments.dry_run,
-        reason=arguments.reason,
-        deadline=arguments.deadline,
+        given.datasource, contract, dry_run=given.dry_run, **work.why
     )
-    return shown_contract_change(result, tried_again(work.catalog, result.retries))
+    return shown_contract_change(result, work.retries(result.retries))
 
 
-def shown_contract_change(result: ContractResult, tried_again: int) -> Answer:
-    """What became of a contract, and what is there that breaks it."""
+def shown_contract_change(result: ContractResult, retries: int) -> Answer:
+    """What changed, and which published segments break the contract."""
     there = bool(result.figures()["segments_that_break_it"])
     return answer_of(
         result,
-        tried_again,
-        tables={"breaches": shown_offences(result.offences)} if there else {},
-        note="What is there stays; publishes from now on are checked." if there else "",
+        retries,
+        tables={"breaches": offences_table(result.offences)} if there else {},
+        note="Published segments stay; later publishes are checked." if there else "",
     )
 
 
-CONTRACT_SET = Command(
-    name="contract set",
-    summary="say what the segments of a datasource must be like",
-    details=(
-        "Enforcement strict: schemas are the contract's; subset: the contract's can hold their\n"
-        "data; warn: as subset, but what breaks the contract goes in and is reported; none:\n"
-        "columns are not compared. Every publish, stage and backfill that commits afterwards is\n"
-        "checked. What is there already stays, and is listed. It replaces an earlier contract."
-    ),
-    example='contract set orders --schema "id BIGINT, at DATE" --enforcement subset --dry-run',
-    access=Access.WRITE,
-    arguments=_set_arguments,
-    work=_set,
-    recorded=True,
+@command(
+    "contracts get", "show the contract of a datasource", _DATASOURCE, as_of=True, example="orders"
 )
-
-# --- show -----------------------------------------------------------------------------------------
-
-
-def _show_arguments(parser: ArgumentParser) -> None:
-    _add_datasource(parser)
-    add_as_of(parser)
-
-
-def _show(work: Work) -> Answer:
-    arguments = work.arguments
-    contract = work.catalog.contracts.get(arguments.datasource, arguments.as_of)
-    return shown_contract(arguments.datasource, contract)
+def contracts_get(work: Work) -> Answer:
+    datasource = work.arguments.datasource
+    return shown_contract(datasource, work.catalog.contracts.get(datasource, work.as_of))
 
 
 def shown_contract(datasource: str, contract: Contract | None) -> Answer:
-    """A contract with all that it says."""
+    """A contract with all its terms."""
     if contract is None:
         return Answer(
             facts={"datasource": datasource, "contract": False},
@@ -147,76 +130,34 @@ def shown_contract(datasource: str, contract: Contract | None) -> Answer:
             "enforcement": str(contract.enforcement),
             "mode": str(contract.mode),
             "policy": None if contract.policy is None else str(contract.policy),
-            "max_rows": contract.max_rows,
-            "max_bytes": contract.max_bytes,
-            "max_columns": contract.max_columns,
-            "fingerprint": contract.fingerprint,
+            **facts_of(contract, "max_rows", "max_bytes", "max_columns", "fingerprint"),
             "ddl": None if contract.schema is None else contract.schema.ddl,
         }
     )
 
 
-CONTRACT_SHOW = Command(
-    name="contract show",
-    summary="show the contract of a datasource",
-    example="contract show orders",
-    access=Access.READ,
-    arguments=_show_arguments,
-    work=_show,
+@command(
+    "contracts list",
+    "list contracts, and the limits that tables set",
+    as_of=True,
+    limit=100,
+    details="strata contracts get shows one with its schema.",
 )
-
-# --- remove ---------------------------------------------------------------------------------------
-
-
-def _remove_arguments(parser: ArgumentParser) -> None:
-    _add_datasource(parser)
-    parser.add_argument("--dry-run", action="store_true", help="only say whether there is one")
-    add_why(parser)
-
-
-def _remove(work: Work) -> Answer:
-    arguments = work.arguments
-    result = work.catalog.contracts.remove(
-        arguments.datasource,
-        dry_run=arguments.dry_run,
-        reason=arguments.reason,
-        deadline=arguments.deadline,
-    )
-    return shown_contract_change(result, tried_again(work.catalog, result.retries))
-
-
-CONTRACT_REMOVE = Command(
-    name="contract remove",
-    summary="remove the contract of a datasource",
-    details="A datasource that has none is no change.",
-    example='contract remove orders --reason "moved"',
-    access=Access.WRITE,
-    arguments=_remove_arguments,
-    work=_remove,
-    recorded=True,
-)
-
-# --- contracts ------------------------------------------------------------------------------------
-
-
-def _contracts_arguments(parser: ArgumentParser) -> None:
-    add_as_of(parser)
-    add_limit(parser)
-
-
-def _contracts(work: Work) -> Answer:
-    arguments = work.arguments
-    frame = work.catalog.inspect.contracts(arguments.as_of).orderBy("datasource")
+def contracts_list(work: Work) -> Answer:
+    frame = work.catalog.inspect.contracts(work.as_of).orderBy("datasource")
     brief = ("datasource", "enforcement", "mode", "fingerprint", "max_rows", "table_max_rows")
-    return Answer(tables={"contracts": fetch(frame, arguments.limit, brief)})
+    return Answer(tables={"contracts": fetch(frame, work.arguments.limit, brief)})
 
 
-CONTRACTS = Command(
-    name="contracts",
-    summary="list contracts, and the limits that tables give",
-    details="strata contract show shows one with its schema.",
-    example="contracts",
-    access=Access.READ,
-    arguments=_contracts_arguments,
-    work=_contracts,
+@change(
+    "contracts remove",
+    "remove the contract of a datasource",
+    _DATASOURCE,
+    dry_run="only show whether there is one",
+    details="A datasource without a contract is no error.",
+    example='orders --reason "moved"',
 )
+def contracts_remove(work: Work) -> Answer:
+    given = work.arguments
+    result = work.catalog.contracts.remove(given.datasource, dry_run=given.dry_run, **work.why)
+    return shown_contract_change(result, work.retries(result.retries))

@@ -1,8 +1,8 @@
-"""The words about tasks: which there are, how one stands, cancel it, go on with it."""
+"""strata tasks: long work in steps that outlives its process, and commands run as tasks."""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -10,48 +10,156 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from catalog.cli.answer import Answer, Table, fetch
-from catalog.cli.as_task import add_lease, shown_task
-from catalog.cli.command import Access, Command, Work
-from catalog.cli.commands.operating import SHORT, span
-from catalog.cli.commands.writing import add_why
-from catalog.cli.options import add_limit
-from catalog.errors import InvalidInput, UnknownTask
-from catalog.tasks.kinds import TASKS as KINDS
-from catalog.tasks.model import TaskState
+from catalog.cli.arguments import argument
+from catalog.cli.command import Answer, Table, Work, change, command, facts_of, fetch
+from catalog.errors import InvalidInput, UnknownOperation, UnknownTask
+from catalog.tasks.kind import TaskKind
+from catalog.tasks.kinds import TASKS
+from catalog.tasks.model import Task, TaskState
 from catalog.tasks.plan import DEFAULT_LEASE
 
 if TYPE_CHECKING:
-    from catalog.catalog import Catalog
+    from pyspark.sql import DataFrame
 
-_NAMED = 5
+_ID = argument("id", "its id, or any beginning of it that no other has")
+_CANDIDATES = 5
 
-# --- tasks ----------------------------------------------------------------------------------------
+
+# --- a command as a task --------------------------------------------------------------------------
 
 
-def _tasks_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--state", choices=[state.value for state in TaskState], help="only those in this state"
+def run_as_task(work: Work, name: str, **arguments: Any) -> Answer:
+    """Runs the task of this name; arguments that are none are left out."""
+    given = {key: _plain(value) for key, value in arguments.items() if value is not None}
+    task = work.catalog.tasks.run(
+        name,
+        given,
+        lease=work.arguments.lease or DEFAULT_LEASE,
+        reason=work.arguments.reason,
+        # Commands that do not commit have no deadline.
+        deadline=getattr(work.arguments, "deadline", None),
+        progress=work.progress,
     )
-    add_limit(parser, 20)
+    return shown_task(task, TASKS[name])
 
 
-def _tasks(work: Work) -> Answer:
+def _plain(value: Any) -> Any:
+    return value.total_seconds() if isinstance(value, timedelta) else value
+
+
+def shown_task(task: Task, kind: TaskKind | None) -> Answer:
+    """A task, with the result of each of its steps."""
+    figures: Mapping[str, float] = {} if kind is None else kind.figures(task.results)
+    now = datetime.now(UTC)
+    left = task.time_left(now)
+    rows = tuple((name, json.dumps(result)) for name, result in task.results.items())
+    return Answer(
+        facts={
+            "task_id": task.id,
+            "name": task.name,
+            "arguments": dict(task.arguments),
+            "state": task.state.value,
+            "step": task.step,
+            "steps_done": len(task.results),
+            **facts_of(task, "steps", "done", "total"),
+            "seconds_left": None if left is None else int(left.total_seconds()),
+            **facts_of(task, "attempt", "owner", "lease_until"),
+            "expired": task.expired(now),
+            "exclusive_key": task.exclusive,
+            **facts_of(task, "retry_at", "actor", "started_at", "seen_at", "ended_at"),
+            **facts_of(task, "error_condition", "error_message"),
+        },
+        tables={"results": Table(("step", "result"), rows)},
+        found=kind is not None and any(figures.get(name) for name in kind.found),
+        figures=figures,
+        note=_advice(task, now),
+    )
+
+
+def _advice(task: Task, now: datetime) -> str:
+    if task.expired(now):
+        return f"Its process is gone: strata tasks resume {task.id} continues it."
+    if task.state in (TaskState.QUEUED, TaskState.FAILED, TaskState.CANCELLED):
+        return f"strata tasks resume {task.id} continues it now."
+    return ""
+
+
+# --- ids ------------------------------------------------------------------------------------------
+
+
+def find_id(kind: str, frame: DataFrame, text: str) -> str:
+    """The id of the task or operation that a text is the id or the only beginning of."""
+    column = f"{kind}_id"
+    ids = frame.select(column).where(F.startswith(column, F.lit(text))).orderBy(column)
+    return only(kind, text, [row[column] for row in ids.limit(_CANDIDATES + 1).collect()])
+
+
+def only(kind: str, text: str, ids: Sequence[str]) -> str:
+    """The one id among those that begin with a text; a whole id wins over longer ones."""
+    if text in ids:
+        return text
+    if not ids:
+        unknown, listed = {
+            "operation": (UnknownOperation, "strata operations list --all"),
+            "task": (UnknownTask, "strata tasks list"),
+        }[kind]
+        raise unknown(
+            f"No {kind} has an id that begins with {text!r}; `{listed}` shows all.", **{kind: text}
+        )
+    if len(ids) > 1:
+        some = ", ".join(ids[:_CANDIDATES]) + (" and more" if len(ids) > _CANDIDATES else "")
+        raise InvalidInput(
+            f"The ids of several {kind}s begin with {text!r}: {some}; type more of it.",
+            **{kind: text, "candidates": tuple(ids[:_CANDIDATES])},
+        )
+    return ids[0]
+
+
+def short_id(id: str) -> str:
+    """The beginning of a random id; an id that somebody chose stays whole."""
+    return f"{id[:8]}…" if len(id) == 32 else id
+
+
+def span(time: timedelta) -> str:
+    """A duration in its largest unit, rounded down."""
+    seconds = max(0, int(time.total_seconds()))
+    for unit, length in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds >= length:
+            return f"{seconds // length}{unit}"
+    return f"{seconds}s"
+
+
+# --- commands -------------------------------------------------------------------------------------
+
+
+@command(
+    "tasks list",
+    "list tasks: how far they are, who runs them, how they ended",
+    argument("--state", "only tasks in this state", choices=TaskState),
+    limit=20,
+    details=(
+        "A task is long work in steps that outlives its process. Newest first. There are\n"
+        f"{', '.join(sorted(TASKS))};\n"
+        "strata tasks run runs one, and so does --as-task of the command that does the same."
+    ),
+    example="--state running",
+)
+def tasks_list(work: Work) -> Answer:
     frame = work.catalog.tasks.list(work.arguments.state).orderBy(F.desc("started_at"), "task_id")
     table = fetch(frame, work.arguments.limit)
     rows = table.dicts()
     left = any(row["expired"] for row in rows)
     return Answer(
         tables={"tasks": replace(table, people=for_people(rows, datetime.now(UTC)))},
-        note="strata task resume goes on with what was left." if left else "",
+        note="strata tasks resume continues a task whose process is gone." if left else "",
     )
 
 
 def for_people(rows: Sequence[Mapping[str, Any]], now: datetime) -> Table:
-    """Tasks as a terminal has room for: progress in one word, spans of time for moments."""
+    """Tasks as a terminal has room for: progress in one word, durations instead of times."""
     shown = tuple(
         (
-            f"{row['task_id'][:SHORT]}…",
+            short_id(row["task_id"]),
             row["name"],
             "left" if row["expired"] else row["state"],
             f"{row['steps_done']}/{row['steps']}",
@@ -73,119 +181,67 @@ def _progress(row: Mapping[str, Any]) -> str | None:
     return f"{100 * row['done'] // row['total']}%"
 
 
-TASKS = Command(
-    name="tasks",
-    summary="list tasks: how far they are, who runs them, what became of them",
-    details=(
-        "A task is long work in steps that outlives its process. Newest first. There are\n"
-        f"{', '.join(sorted(KINDS))}:\n"
-        "the commands of these names, with --as-task where they are not tasks anyway."
+@command(
+    "tasks show",
+    "show a task: its arguments, its progress, and the results of its steps",
+    _ID,
+    example="7c1e0a4b",
+)
+def tasks_show(work: Work) -> Answer:
+    task = work.catalog.tasks.get(find_id("task", work.catalog.tasks.list(), work.arguments.id))
+    return replace(shown_task(task, TASKS.get(task.name)), found=False, figures={})
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    """The arguments of a task, a JSON object."""
+    found = json.loads(text)
+    if not isinstance(found, dict):
+        raise ValueError(text)  # argparse makes a usage error of it
+    return found
+
+
+@change(
+    "tasks run",
+    "run a task by its name, or take over one of the same arguments that stopped",
+    argument("name", "one of %(choices)s", choices=sorted(TASKS), metavar="NAME"),
+    argument(
+        "--arguments",
+        'its arguments as a JSON object, such as {"limit": 1000}; durations are in seconds',
+        type=_arguments,
+        default={},
+        metavar="JSON",
     ),
-    example="tasks --state running",
-    access=Access.READ,
-    arguments=_tasks_arguments,
-    work=_tasks,
+    always_a_task=True,
+    example="cleanup --arguments '{\"grace_seconds\": 86400}'",
 )
-
-# --- one task -------------------------------------------------------------------------------------
-
-
-def _add_id(parser: ArgumentParser) -> None:
-    parser.add_argument("id", metavar="ID", help="its id; any unique beginning of it will do")
+def tasks_run(work: Work) -> Answer:
+    return run_as_task(work, work.arguments.name, **work.arguments.arguments)
 
 
-def only(text: str, ids: Sequence[str]) -> str:
-    """The one id of those that begin with a text; a whole id wins over longer ones."""
-    if text in ids:
-        return text
-    if not ids:
-        raise UnknownTask(
-            f"No task has an id that begins with {text!r}; `strata tasks` lists those that there "
-            "are.",
-            task=text,
-        )
-    if len(ids) > 1:
-        named = ", ".join(ids[:_NAMED]) + (" and more" if len(ids) > _NAMED else "")
-        raise InvalidInput(
-            f"{text!r} is the beginning of several tasks' ids: {named}; type more of it.",
-            task=text,
-            candidates=tuple(ids[:_NAMED]),
-        )
-    return ids[0]
-
-
-def _named(catalog: Catalog, text: str) -> str:
-    ids = catalog.tasks.list().select("task_id").where(F.startswith("task_id", F.lit(text)))
-    rows = ids.orderBy("task_id").limit(_NAMED + 1).collect()
-    return only(text, [row["task_id"] for row in rows])
-
-
-def _show(work: Work) -> Answer:
-    task = work.catalog.tasks.get(_named(work.catalog, work.arguments.id))
-    return replace(shown_task(task, KINDS.get(task.name)), found=False, figures={})
-
-
-TASK_SHOW = Command(
-    name="task show",
-    summary="show a task: its arguments, how far it is, and what its steps gave",
-    example="task show 7c1e0a4b",
-    access=Access.READ,
-    arguments=_add_id,
-    work=_show,
+@change(
+    "tasks resume",
+    "continue a task that failed, was cancelled, or whose process is gone",
+    _ID,
+    always_a_task=True,
+    details="Completed steps are not run again.",
+    example="7c1e0a4b",
 )
-
-
-def _cancel_arguments(parser: ArgumentParser) -> None:
-    _add_id(parser)
-    add_why(parser)
-
-
-def _cancel(work: Work) -> Answer:
-    arguments, catalog = work.arguments, work.catalog
-    task = catalog.tasks.cancel(
-        _named(catalog, arguments.id), reason=arguments.reason, deadline=arguments.deadline
+def tasks_resume(work: Work) -> Answer:
+    task = work.catalog.tasks.resume(
+        find_id("task", work.catalog.tasks.list(), work.arguments.id),
+        lease=work.arguments.lease or DEFAULT_LEASE,
+        **work.call,
     )
-    return shown_task(task, None)
+    return shown_task(task, TASKS[task.name])
 
 
-TASK_CANCEL = Command(
-    name="task cancel",
-    summary="cancel a task: whoever runs it stops at its next step or beat",
-    details="What it has done stays done.",
-    example='task cancel 7c1e0a4b --reason "the wrong pattern"',
-    access=Access.WRITE,
-    arguments=_cancel_arguments,
-    work=_cancel,
-    recorded=True,
+@change(
+    "tasks cancel",
+    "cancel a task: its process stops at the next step or heartbeat",
+    _ID,
+    details="What it has done stays.",
+    example='7c1e0a4b --reason "the wrong pattern"',
 )
-
-
-def _resume_arguments(parser: ArgumentParser) -> None:
-    parser.set_defaults(as_task=True)  # its row is that of the run
-    _add_id(parser)
-    add_lease(parser)
-    add_why(parser)
-
-
-def _resume(work: Work) -> Answer:
-    arguments, catalog = work.arguments, work.catalog
-    task = catalog.tasks.resume(
-        _named(catalog, arguments.id),
-        lease=arguments.lease or DEFAULT_LEASE,
-        reason=arguments.reason,
-        deadline=arguments.deadline,
-        progress=work.progress,
-    )
-    return shown_task(task, KINDS[task.name])
-
-
-TASK_RESUME = Command(
-    name="task resume",
-    summary="go on with a task that was left, rests after a failure, failed or was cancelled",
-    details="Steps that are complete are not run again.",
-    example="task resume 7c1e0a4b",
-    access=Access.WRITE,
-    arguments=_resume_arguments,
-    work=_resume,
-    recorded=True,
-)
+def tasks_cancel(work: Work) -> Answer:
+    id = find_id("task", work.catalog.tasks.list(), work.arguments.id)
+    return shown_task(work.catalog.tasks.cancel(id, **work.why), None)

@@ -1,56 +1,51 @@
-"""The words for schedules: cleanup, maintain, recover, verify."""
+"""The commands of upkeep: cleanup, maintain, verify, upgrade."""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
-from collections.abc import Mapping
-from dataclasses import asdict
+from typing import Any
 
-from catalog.cli.answer import Answer, Table, answer_of, table_of
-from catalog.cli.as_task import add_as_task, is_task, run_as_task
-from catalog.cli.command import Access, Command, Work
-from catalog.cli.commands.deciding import tried_again
-from catalog.cli.commands.operating import standing
-from catalog.cli.commands.writing import add_why
-from catalog.cli.options import duration, positive
-from catalog.operations.recovery import RecoverReport
-from catalog.settings.model import default_of
+from catalog.cli.arguments import argument, by_setting, duration, flag, positive
+from catalog.cli.command import (
+    Access,
+    Answer,
+    Table,
+    Work,
+    answer_of,
+    change,
+    command,
+    facts_of,
+    is_task,
+    table_of,
+)
+from catalog.cli.commands.tasks import run_as_task
 
-# --- cleanup --------------------------------------------------------------------------------------
 
-
-def _cleanup_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
+@change(
+    "cleanup",
+    "retire schemas that nothing uses, and purge those retired long ago",
+    argument(
         "--grace",
+        f"how long a schema must have been unused {by_setting('cleanup.grace')}; 0 is safe",
         type=duration,
-        metavar="TIME",
-        help="how long a schema must have been unused (default: the setting cleanup.grace, 1d at "
-        "first); 0 is safe too",
-    )
-    parser.add_argument(
+    ),
+    argument(
         "--limit",
+        f"retire and purge at most this many each {by_setting('cleanup.limit')}",
         type=positive,
-        help="retire and purge at most so many each (default: the setting cleanup.limit, "
-        f"{default_of('cleanup.limit')} at first)",
-    )
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
-    add_as_task(parser)
-    add_why(parser)
-
-
-def _cleanup(work: Work) -> Answer:
-    arguments = work.arguments
-    if is_task(arguments):
-        return run_as_task(work, "cleanup", grace_seconds=arguments.grace, limit=arguments.limit)
+    ),
+    dry_run=True,
+    as_task=True,
+    details="It may be stopped and run again at any time, also by two processes at once.",
+    example="--grace 7d --dry-run",
+)
+def cleanup(work: Work) -> Answer:
+    given = work.arguments
+    if is_task(given):
+        return run_as_task(work, "cleanup", grace_seconds=given.grace, limit=given.limit)
     report = work.catalog.cleanup(
-        grace=arguments.grace,
-        limit=arguments.limit,
-        dry_run=arguments.dry_run,
-        reason=arguments.reason,
-        deadline=arguments.deadline,
-        progress=work.progress,
+        grace=given.grace, limit=given.limit, dry_run=given.dry_run, **work.call
     )
-    done = {"restored": report.restored, "purged": report.purged, "retired": report.retired}
+    done = facts_of(report, "restored", "purged", "retired")
     rows = tuple(
         (what, change.fingerprint, change.why)
         for what, changes in done.items()
@@ -59,172 +54,78 @@ def _cleanup(work: Work) -> Answer:
     return answer_of(report, tables={"changes": Table(("change", "fingerprint", "why"), rows)})
 
 
-CLEANUP = Command(
-    name="cleanup",
-    summary="retire schemas that nothing uses, and purge those retired long ago",
-    details="It may be stopped and run again at any time, also by two at once.",
-    example="cleanup --grace 7d --dry-run",
-    access=Access.WRITE,
-    arguments=_cleanup_arguments,
-    work=_cleanup,
-    recorded=True,
-)
-
-# --- maintain -------------------------------------------------------------------------------------
-
-
-def _maintain_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--no-optimize", action="store_true", help="do not compact files")
-    parser.add_argument(
-        "--no-audit", action="store_true", help="do not roll the history into the audit table"
-    )
-    parser.add_argument("--no-vacuum", action="store_true", help="do not remove old files")
-    parser.add_argument(
+@change(
+    "maintain",
+    "compact the tables and remove files that no reader needs",
+    flag("--no-optimize", "do not compact files"),
+    flag("--no-audit", "do not copy the history into the audit table"),
+    flag("--no-vacuum", "do not remove old files"),
+    argument(
         "--retain",
+        "keep replaced files this long, from now on (default: the setting maintain.retain, "
+        "or the table's, initially 7d)",
         type=duration,
-        metavar="TIME",
-        help="keep removed files so long, from now on (default: the setting maintain.retain, or "
-        "as the table says, 7d at first)",
-    )
-    parser.add_argument(
+    ),
+    argument(
         "--poller-lag",
+        f"how far behind a poller may be {by_setting('maintain.poller_lag')}; a shorter "
+        "retention is refused",
         type=duration,
-        metavar="TIME",
-        help="how far behind a poller may be (default: the setting maintain.poller_lag, 7d at "
-        "first); less is not retained",
-    )
-    parser.add_argument(
+    ),
+    flag(
         "--cut-off-pollers",
-        action="store_true",
-        help="retain less all the same: pollers that are further behind load everything anew",
-    )
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
-    add_as_task(parser)
-    add_why(parser)
-
-
-def _maintain(work: Work) -> Answer:
-    arguments = work.arguments
-    if is_task(arguments):
+        "allow a shorter retention: pollers that are further behind load everything anew",
+    ),
+    dry_run=True,
+    as_task=True,
+    details=(
+        "OPTIMIZE rewrites partitions with many small files, sorted by key, so that publishing\n"
+        "reads few of them; VACUUM removes files that were replaced longer ago than the\n"
+        "retention. Before that the history is copied into the audit table, and so outlasts them."
+    ),
+    example="--retain 7d --dry-run",
+)
+def maintain(work: Work) -> Answer:
+    given = work.arguments
+    steps = ("optimize", "audit", "vacuum")
+    skipped: dict[str, Any] = {step: False for step in steps if getattr(given, f"no_{step}")}
+    if is_task(given):
         return run_as_task(
             work,
             "maintain",
-            optimize=False if arguments.no_optimize else None,
-            audit=False if arguments.no_audit else None,
-            vacuum=False if arguments.no_vacuum else None,
-            retain_seconds=arguments.retain,
-            poller_lag_seconds=arguments.poller_lag,
-            cut_off_pollers=arguments.cut_off_pollers or None,
+            **skipped,
+            retain_seconds=given.retain,
+            poller_lag_seconds=given.poller_lag,
+            cut_off_pollers=given.cut_off_pollers or None,
         )
     report = work.catalog.maintain(
-        optimize=not arguments.no_optimize,
-        audit=not arguments.no_audit,
-        vacuum=not arguments.no_vacuum,
-        retain=arguments.retain,
-        poller_lag=arguments.poller_lag,
-        cut_off_pollers=arguments.cut_off_pollers,
-        dry_run=arguments.dry_run,
-        reason=arguments.reason,
-        deadline=arguments.deadline,
-        progress=work.progress,
+        **skipped,
+        retain=given.retain,
+        poller_lag=given.poller_lag,
+        cut_off_pollers=given.cut_off_pollers,
+        dry_run=given.dry_run,
+        **work.call,
     )
     return answer_of(
         report,
         tables={
-            "partitions": table_of(
-                [asdict(item) for item in report.compacted], ("kind", "bucket", "before", "after")
-            ),
-            "vacuumed": table_of([asdict(item) for item in report.vacuumed], ("table", "files")),
+            "partitions": table_of(report.compacted, ("kind", "bucket", "before", "after")),
+            "vacuumed": table_of(report.vacuumed, ("table", "files")),
         },
     )
 
 
-MAINTAIN = Command(
-    name="maintain",
-    summary="compact the tables and remove files that no reader needs",
-    details=(
-        "OPTIMIZE rewrites partitions with many small files, sorted by key, so that publishing\n"
-        "reads few of them; VACUUM removes files that were replaced longer ago than the\n"
-        "retention. Before that the history is rolled into the audit table, and so outlasts them."
+@command(
+    "verify",
+    "check that the catalog keeps its promises",
+    argument(
+        "--version", "the version to check (default: the newest)", type=int, metavar="VERSION"
     ),
-    example="maintain --retain 7d --dry-run",
-    access=Access.WRITE,
-    arguments=_maintain_arguments,
-    work=_maintain,
-    recorded=True,
+    argument("--since", "check every version from this one on too", type=int, metavar="VERSION"),
+    details="Exit code 1 says that a promise is broken.",
+    example="--since 0",
 )
-
-# --- recover --------------------------------------------------------------------------------------
-
-
-def _recover_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--keep",
-        type=duration,
-        metavar="TIME",
-        help="how long it stays known what became of an operation (default: the setting "
-        "recover.keep, 30d at first)",
-    )
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
-    add_as_task(parser)
-    add_why(parser)
-
-
-def _recover(work: Work) -> Answer:
-    arguments, catalog = work.arguments, work.catalog
-    if is_task(arguments):
-        return run_as_task(work, "recover", keep_seconds=arguments.keep)
-    report = catalog.operations.recover(
-        keep=arguments.keep,
-        dry_run=arguments.dry_run,
-        reason=arguments.reason,
-        deadline=arguments.deadline,
-        progress=work.progress,
-    )
-    return shown_recovery(report, standing(catalog.inspect.operations()), tried_again(catalog))
-
-
-def shown_recovery(report: RecoverReport, left: Mapping[str, int], tried_again: int) -> Answer:
-    """What a recovery did, and how many operations are left that are not decided."""
-    rows = [("aborted", row.id, row.name, row.owner, row.lease_until) for row in report.aborted]
-    others = {"decided": report.decided, "swept": report.swept, "forgotten": report.forgotten}
-    rest = ((what, each, None, None, None) for what, ids in others.items() for each in ids)
-    columns = ("change", "operation_id", "name", "owner", "lease_until")
-    return Answer(
-        facts={**report.facts(), **left, "retries": tried_again},
-        tables={"changes": Table(columns, (*rows, *rest))},
-        figures={**report.figures(), **left, "conflicts_retried": tried_again},
-    )
-
-
-RECOVER = Command(
-    name="recover",
-    summary="abort operations that their owners left, and remove what decided ones staged",
-    details=(
-        "An operation is left when its lease is over and it is still open; those that wait for an\n"
-        "epoch are never touched. It may be stopped and run again at any time, also by two at\n"
-        "once and beside the owners: an operation is decided once."
-    ),
-    example="recover --dry-run",
-    access=Access.WRITE,
-    arguments=_recover_arguments,
-    work=_recover,
-    recorded=True,
-)
-
-# --- verify ---------------------------------------------------------------------------------------
-
-
-def _verify_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--version", type=int, metavar="VERSION", help="the version to check (default: the newest)"
-    )
-    parser.add_argument(
-        "--since", type=int, metavar="VERSION", help="check every version from this one on too"
-    )
-
-
-def _verify(work: Work) -> Answer:
+def verify(work: Work) -> Answer:
     report = work.catalog.verify(
         version=work.arguments.version, since=work.arguments.since, progress=work.progress
     )
@@ -237,12 +138,23 @@ def _verify(work: Work) -> Answer:
     )
 
 
-VERIFY = Command(
-    name="verify",
-    summary="check that the catalog keeps its promises",
-    details="Exit code 1 says that something was found.",
-    example="verify --since 0",
-    access=Access.READ,
-    arguments=_verify_arguments,
-    work=_verify,
+@command(
+    "upgrade",
+    "bring the layout of the table up to this release, so that it can be written again",
+    dry_run="only show the statements",
+    details=(
+        "A catalog that an older release created is read as it is; writing to it ends with\n"
+        "UPGRADE_NEEDED. Older releases cannot open it afterwards."
+    ),
+    example="--dry-run",
+    access=Access.UPGRADE,
 )
+def upgrade(work: Work) -> Answer:
+    report = work.catalog.upgrade(dry_run=work.arguments.dry_run)
+    statements = tuple((each,) for each in report.statements)
+    current = f"The layout is {report.after} already."
+    return Answer(
+        facts=facts_of(report, "before", "after", "dry_run"),
+        tables={"statements": Table(("statement",), statements)},
+        note="" if statements else current,
+    )

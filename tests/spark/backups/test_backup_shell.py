@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from catalog import Catalog
 from catalog.cli import shell
-from catalog.cli.job import run_job
+from catalog.cli.shell import run_job
 from tests.unit.builders import segment
 
 Strata = Callable[..., tuple[int, dict[str, Any]]]
@@ -45,10 +45,10 @@ def test_the_shell_goes_back_makes_backups_and_restores_them(
     here, there = ("--location", location), ("--location", str(tmp_path / "new"))
     path = str(tmp_path / "backup")
 
-    code, answer = strata("rollback", "1", "--dry-run", *here)
+    code, answer = strata("backups", "rollback", "1", "--dry-run", *here)
     assert (code, answer["facts"]["rows"], answer["facts"]["version"]) == (0, 1, 2)
     assert answer["tables"]["keys"] == [{"kind": "segment", "change": "delete", "key": "orders/2"}]
-    code, answer = strata("rollback", "1", "--reason", "a bad load", *here)
+    code, answer = strata("backups", "rollback", "1", "--reason", "a bad load", *here)
     assert (code, answer["facts"]["target"], answer["facts"]["version"]) == (0, "version 1", 3)
     assert answer["tables"]["changes"] == [
         {"kind": "segment", "inserted": 0, "updated": 0, "deleted": 1}
@@ -57,21 +57,21 @@ def test_the_shell_goes_back_makes_backups_and_restores_them(
     code, answer = strata("backup", path, "--version", "2", *here, job=True)
     assert (code, answer["facts"]["version"], answer["facts"]["repeated"]) == (0, 2, False)
     assert answer["facts"]["runs"] == 2  # its own, and that of the rollback
-    code, answer = strata("backup", path, *here)
+    code, answer = strata("backups", "create", path, *here)
     assert (code, answer["error"]["condition"]) == (2, "PATH_OCCUPIED")
-    code, answer = strata("restore", path, "--segment-buckets", "4", *there)
+    code, answer = strata("backups", "restore", path, "--segment-buckets", "4", *there)
     facts = answer["facts"]
     assert (code, facts["segment_buckets"], facts["backup_version"]) == (0, 4, 2)
-    code, answer = strata("restore", path, "--segment-buckets", "4", *there)
+    code, answer = strata("backups", "restore", path, "--segment-buckets", "4", *there)
     assert (code, answer["facts"]["repeated"]) == (0, True)
-    code, answer = strata("restore", path, *here)
+    code, answer = strata("backups", "restore", path, *here)
     assert (code, answer["error"]["condition"]) == (2, "PATH_OCCUPIED")
     code, answer = strata("verify", "--since", "0", *there)
     assert (code, answer["facts"]["holds"]) == (0, True)
-    code, answer = strata("rollback", "--backup", path, "--no-record", *here)
+    code, answer = strata("backups", "rollback", "--backup", path, "--no-record", *here)
     assert (code, answer["facts"]["rows"]) == (0, 1)
     runs = [(row["job"], row["actor"], row["status"]) for row in catalog.audit.runs().collect()]
-    assert sorted(runs) == [("backup", "ann", "done"), ("rollback", "ann", "done")]
+    assert sorted(runs) == [("backup", "ann", "done"), ("backups rollback", "ann", "done")]
 
 
 @pytest.mark.stress
@@ -97,7 +97,7 @@ def test_a_poll_that_goes_on_starts_anew_in_a_table_that_was_restored(
         elif len(slept) == 2:  # between the two there was nothing to be polled
             Catalog.restore(spark, path, location)
 
-    monkeypatch.setattr("catalog.cli.commands.poll.sleep", sleep)
+    monkeypatch.setattr("catalog.cli.commands.audit.sleep", sleep)
     argv = ["poll", "--location", location, "--every", "1", "--polls", "3", "--output", "json"]
     assert shell.main(argv, lambda *_: nullcontext(spark)) == 0
     answers = [json.loads(line)["facts"] for line in capsys.readouterr().out.splitlines()]

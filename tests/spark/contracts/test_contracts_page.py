@@ -41,18 +41,18 @@ def test_contracts_are_set_shown_and_removed_from_the_shell(
         return code, json.loads(line)
 
     catalog.publish([segment("orders/1", "b INT")])
-    given = ["contract", "set", "orders", "--schema", "a INT", "--enforcement", "strict"]
+    given = ["contracts", "set", "orders", "--schema", "a INT", "--enforcement", "strict"]
     code, answer = strata(*given)
     assert (code, answer["facts"]["segments_that_break_it"]) == (0, 1)
     assert [row["column"] for row in answer["tables"]["breaches"]] == ["b", "a"]
     assert strata(*given, "--dry-run")[1]["facts"]["changed"] is False
-    facts = strata("contract", "show", "orders")[1]["facts"]
+    facts = strata("contracts", "get", "orders")[1]["facts"]
     assert (facts["enforcement"], facts["ddl"]) == ("strict", "a INT")
-    (row,) = strata("contracts")[1]["tables"]["contracts"]
+    (row,) = strata("contracts", "list")[1]["tables"]["contracts"]
     assert (row["datasource"], row["mode"]) == ("orders", "none")
-    assert strata("contract", "remove", "orders")[1]["facts"]["changed"] is True
-    assert strata("contract", "show", "orders")[1]["facts"]["contract"] is False
-    code, answer = strata("contract", "set", "orders", "--enforcement", "strict")
+    assert strata("contracts", "remove", "orders")[1]["facts"]["changed"] is True
+    assert strata("contracts", "get", "orders")[1]["facts"]["contract"] is False
+    code, answer = strata("contracts", "set", "orders", "--enforcement", "strict")
     assert (code, answer["error"]["condition"]) == (2, "INVALID_INPUT")
 
 

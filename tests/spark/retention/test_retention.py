@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog import Catalog, Object, RetentionFailure, Segment
-from catalog.cli.job import run_job
+from catalog.cli.shell import run_job
 from catalog.environment import Environment
 from catalog.errors import InvalidInput, UnknownObject
 from catalog.model import micros

@@ -102,7 +102,7 @@ def test_the_shell_takes_a_file_over_and_goes_by_what_is_stored_from_then_on(
     monkeypatch.chdir(tmp_path)
 
     def values(*argv: str) -> dict[str, tuple[str, str]]:
-        rows = strata("config", "list", *argv)[1]["tables"]["settings"]
+        rows = strata("settings", "list", *argv)[1]["tables"]["settings"]
         return {row["name"]: (row["value"], row["source"]) for row in rows}
 
     assert strata("init", "--session", "s-1")[0] == 0
@@ -110,18 +110,19 @@ def test_the_shell_takes_a_file_over_and_goes_by_what_is_stored_from_then_on(
     assert found["cleanup.grace"] == ("7d", "stored")
     assert found["config.file"] == (str(file), "stored")
     file.write_text('[settings]\n"cleanup.grace" = "9d"\n')
-    assert strata("config", "set", "cleanup.limit", "6")[1]["facts"]["changed"] == 1
+    assert strata("settings", "set", "cleanup.limit", "6")[1]["facts"]["changed"] == 1
     assert values()["cleanup.grace"] == ("7d", "stored")
     monkeypatch.setenv("STRATA_CLEANUP_GRACE", "2d")
     assert values()["cleanup.grace"] == ("2d", "given")
     monkeypatch.delenv("STRATA_CLEANUP_GRACE")
-    assert strata("config", "get", "cleanup.limit")[1]["facts"]["value"] == "6"
-    assert strata("config", "unset", "cleanup.limit")[0] == 0
-    assert strata("config", "get", "cleanup.limit")[1]["facts"]["source"] == "default"
-    code, answer = strata("config", "set", "cleanup.grace", "soon")
+    assert strata("settings", "get", "cleanup.limit")[1]["facts"]["value"] == "6"
+    assert strata("settings", "unset", "cleanup.limit")[0] == 0
+    assert strata("settings", "get", "cleanup.limit")[1]["facts"]["source"] == "default"
+    code, answer = strata("settings", "set", "cleanup.grace", "soon")
     assert (code, answer["error"]["condition"]) == (2, "INVALID_SETTING")
-    (commit,) = strata("history", "--since", "0", "--limit", "9")[1]["tables"]["commits"][-2:-1]
+    answer = strata("audit", "history", "--since", "0", "--limit", "9")[1]
+    (commit,) = answer["tables"]["commits"][-2:-1]
     assert (commit["verb"], commit["sessions"]) == ("adopt", ["s-1"])
-    (change,) = strata("history", "config.file")[1]["tables"]["changes"]
+    (change,) = strata("audit", "history", "config.file")[1]["tables"]["changes"]
     assert (change["change"], change["actors"]) == ("insert", ["ann"])
-    assert strata("audit", "--dry-run")[1]["facts"]["versions_rolled"] > 3
+    assert strata("audit", "roll", "--dry-run")[1]["facts"]["versions_rolled"] > 3

@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 
 from catalog import Catalog
 from catalog.cli import shell
-from catalog.cli.job import run_job
+from catalog.cli.shell import run_job
+from catalog.operations.api import OperationsApi
 
 Strata = Callable[..., tuple[int, dict[str, Any]]]
 
@@ -50,19 +51,23 @@ def test_a_task_is_run_shown_cancelled_and_resumed(
         raise ZeroDivisionError
 
     with monkeypatch.context() as patched:
-        patched.setattr(Catalog, "recover", failing)
-        assert strata("recover", "--as-task")[0] == 70
-    code, answer = strata("tasks", "--state", "queued")
+        patched.setattr(OperationsApi, "recover", failing)
+        assert strata("operations", "recover", "--as-task")[0] == 70
+    code, answer = strata("tasks", "list", "--state", "queued")
     (row,) = answer["tables"]["tasks"]
     assert (code, row["name"], row["error_condition"]) == (0, "recover", "ZeroDivisionError")
-    code, answer = strata("recover", "--as-task")
+    code, answer = strata("operations", "recover", "--as-task")
     assert (code, answer["error"]["condition"]) == (3, "TASK_BUSY")
     beginning = row["task_id"][:12]
-    code, answer = strata("task", "cancel", beginning, "--reason", "no", "--no-record")
+    code, answer = strata("tasks", "cancel", beginning, "--reason", "no", "--no-record")
     assert answer["facts"]["error_message"] == "cancelled by ann: no"
-    code, answer = strata("task", "resume", beginning)
+    code, answer = strata("tasks", "resume", beginning)
     assert (code, answer["facts"]["state"], answer["facts"]["attempt"]) == (0, "done", 3)
-    code, answer = strata("task", "show", beginning)
+    code, answer = strata("tasks", "show", beginning)
     (shown,) = answer["tables"]["results"]
     assert (code, json.loads(shown["result"])["aborted"]) == (0, 0)
     assert catalog.audit.runs().count() == catalog.tasks.list().count() == 2
+    code, answer = strata("tasks", "run", "cleanup", "--arguments", '{"limit": 5}')
+    assert (code, answer["facts"]["state"]) == (0, "done")
+    assert answer["facts"]["arguments"] == {"limit": 5}
+    assert len(strata("audit", "runs")[1]["tables"]["runs"]) == 3

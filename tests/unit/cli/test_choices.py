@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from catalog.cli.choices import Choices, from_environment, from_file, read_file
-from catalog.cli.parsers import shell_parser
-from catalog.cli.shell import choices_of
+from catalog.cli.shell import choices_of, shell_parser
 from catalog.errors import InvalidInput
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from catalog import Breach, Contract, ContractResult, Offence
-from catalog.cli.commands.contracts import _definition, shown_contract, shown_contract_change
-from catalog.cli.parsers import shell_parser
+from catalog.cli.commands.contracts import definition, shown_contract, shown_contract_change
+from catalog.cli.shell import shell_parser
 
 CONTRACT = Contract(schema="a INT", enforcement="subset", mode="forward", max_rows=5)
 WRONG = Offence(
@@ -68,8 +68,8 @@ def test_a_contract_shows_all_that_it_says() -> None:
 def test_a_schema_is_given_as_text_or_as_a_file(tmp_path: Path) -> None:
     file = tmp_path / "orders.ddl"
     file.write_text("a INT\n")
-    parsed = shell_parser().parse_args(["contract", "set", "orders", "--schema", f"@{file}"])
+    parsed = shell_parser().parse_args(["contracts", "set", "orders", "--schema", f"@{file}"])
     assert parsed.schema == "a INT\n"
-    assert _definition("a INT") == "a INT"
+    assert definition("a INT") == "a INT"
     with pytest.raises(ArgumentTypeError, match="cannot be read"):
-        _definition(f"@{tmp_path}/none")
+        definition(f"@{tmp_path}/none")

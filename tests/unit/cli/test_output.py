@@ -1,4 +1,4 @@
-"""The faces of an answer: plain text, JSON, tables; and nothing that steers a terminal."""
+"""The renderers of an answer: plain text, JSON, tables; nothing in them controls a terminal."""
 
 from __future__ import annotations
 
@@ -8,9 +8,17 @@ from datetime import UTC, datetime
 
 import pytest
 
-from catalog.cli.answer import Answer, Table, plain
-from catalog.cli.output import Face, JsonFace, PlainFace, RichFace, face, visible
-from catalog.cli.showing import Lines, estimate
+from catalog.cli.command import Answer, Table, plain
+from catalog.cli.output import (
+    JsonRenderer,
+    PlainRenderer,
+    ProgressLines,
+    Renderer,
+    RichRenderer,
+    estimate,
+    renderer,
+    visible,
+)
 from catalog.errors import GaveUp, SegmentConflict
 from catalog.progress import Step
 
@@ -37,14 +45,14 @@ class Terminal(io.StringIO):
         return True
 
 
-def shown(kind: type[Face], answer: Answer = ANSWER) -> tuple[str, str]:
+def shown(kind: type[Renderer], answer: Answer = ANSWER) -> tuple[str, str]:
     out, err = Terminal(), io.StringIO()
     kind("segments", out, err).show(answer)
     return out.getvalue(), err.getvalue()
 
 
 def test_plain_text_has_a_line_for_each_fact_and_row_with_tabs_between() -> None:
-    out, err = shown(PlainFace)
+    out, err = shown(PlainRenderer)
     assert out.splitlines() == [
         "version\t3",
         "holds\ttrue",
@@ -57,7 +65,7 @@ def test_plain_text_has_a_line_for_each_fact_and_row_with_tabs_between() -> None
 
 
 def test_json_has_the_documented_shape_on_one_line() -> None:
-    out, _ = shown(JsonFace)
+    out, _ = shown(JsonRenderer)
     assert out.count("\n") == 1
     assert json.loads(out) == {
         "command": "segments",
@@ -87,7 +95,7 @@ def test_json_has_the_documented_shape_on_one_line() -> None:
 
 
 def test_a_terminal_gets_tables_and_nothing_in_them_is_markup_or_a_control_sequence() -> None:
-    out, _ = shown(RichFace)
+    out, _ = shown(RichRenderer)
     assert "orders/[red]1" in out
     assert "\x1b[31m" not in out
     assert "\\u001b" in out
@@ -97,41 +105,41 @@ def test_a_terminal_gets_tables_and_nothing_in_them_is_markup_or_a_control_seque
 
 
 def test_an_empty_table_is_a_sentence_on_a_terminal() -> None:
-    out, _ = shown(RichFace, Answer(tables={"open_runs": Table(("a",), ())}))
+    out, _ = shown(RichRenderer, Answer(tables={"open_runs": Table(("a",), ())}))
     assert "No open runs." in out
 
 
 def test_only_the_columns_that_a_terminal_has_room_for_are_drawn() -> None:
     table = Table(("a", "b", "c"), (("one", "two", "three"),), brief=("c", "a"))
-    out, _ = shown(RichFace, Answer(tables={"rows": table}))
+    out, _ = shown(RichRenderer, Answer(tables={"rows": table}))
     assert "two" not in out
     assert out.index("three") < out.index("one")
 
 
 def test_auto_is_a_table_on_a_terminal_and_plain_text_otherwise() -> None:
-    assert isinstance(face("auto", "x", Terminal()), RichFace)
-    assert isinstance(face("auto", "x", io.StringIO()), PlainFace)
-    assert isinstance(face("table", "x", io.StringIO()), RichFace)
-    assert isinstance(face("plain", "x", Terminal()), PlainFace)
-    assert isinstance(face("json", "x", Terminal()), JsonFace)
+    assert isinstance(renderer("auto", "x", Terminal()), RichRenderer)
+    assert isinstance(renderer("auto", "x", io.StringIO()), PlainRenderer)
+    assert isinstance(renderer("table", "x", io.StringIO()), RichRenderer)
+    assert isinstance(renderer("plain", "x", Terminal()), PlainRenderer)
+    assert isinstance(renderer("json", "x", Terminal()), JsonRenderer)
 
 
 def test_without_rich_there_is_plain_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("catalog.cli.output._rich_is_here", lambda: False)
-    assert isinstance(face("table", "x", Terminal()), PlainFace)
+    assert isinstance(renderer("table", "x", Terminal()), PlainRenderer)
 
 
 def test_an_error_names_its_condition_on_standard_error() -> None:
     out, err = io.StringIO(), io.StringIO()
-    PlainFace("publish", out, err).fail(SegmentConflict("Published \x1b already.", count=1))
+    PlainRenderer("publish", out, err).fail(SegmentConflict("Published \x1b already.", count=1))
     assert out.getvalue() == ""
     assert err.getvalue() == "strata: [SEGMENT_CONFLICT] Published \\u001b already.\n"
 
 
 def test_an_error_as_json_says_whether_trying_again_can_help() -> None:
     out = io.StringIO()
-    JsonFace("publish", out, io.StringIO()).fail(GaveUp("Waited.", waited=1.5))
-    JsonFace("publish", out, io.StringIO()).fail(ValueError("odd"))
+    JsonRenderer("publish", out, io.StringIO()).fail(GaveUp("Waited.", waited=1.5))
+    JsonRenderer("publish", out, io.StringIO()).fail(ValueError("odd"))
     first, second = (json.loads(line) for line in out.getvalue().splitlines())
     assert first == {
         "command": "publish",
@@ -166,7 +174,7 @@ def test_values_without_a_json_form_become_texts() -> None:
 def test_progress_in_lines_comes_every_ten_seconds_with_an_estimate() -> None:
     now = 0.0
     err = io.StringIO()
-    lines = Lines(err, clock=lambda: now)
+    lines = ProgressLines(err, clock=lambda: now)
     for now in (1.0, 10.0, 12.0, 20.0):
         lines(Step("retire", int(now), 40))
     assert err.getvalue().splitlines() == [
@@ -178,7 +186,7 @@ def test_progress_in_lines_comes_every_ten_seconds_with_an_estimate() -> None:
 def test_an_estimate_begins_anew_with_other_work() -> None:
     now = 0.0
     err = io.StringIO()
-    lines = Lines(err, clock=lambda: now)
+    lines = ProgressLines(err, clock=lambda: now)
     lines(Step("restore", 5, 10))
     now = 600.0
     lines(Step("retire", 0, 100))

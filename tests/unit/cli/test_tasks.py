@@ -8,13 +8,10 @@ from typing import Any
 
 import pytest
 
-from catalog.cli.as_task import is_task, run_as_task, shown_task
-from catalog.cli.command import Work
-from catalog.cli.commands import COMMANDS
-from catalog.cli.commands.moving import REBUCKET
-from catalog.cli.commands.tasks import TASKS as LIST
-from catalog.cli.commands.tasks import for_people, only
-from catalog.cli.parsers import shell_parser
+from catalog.cli.command import Work, is_task
+from catalog.cli.commands import BY_JOB, BY_NAME
+from catalog.cli.commands.tasks import for_people, only, run_as_task, shown_task
+from catalog.cli.shell import shell_parser
 from catalog.delta.runs import TASKS_VIEW
 from catalog.errors import InvalidInput, UnknownTask
 from catalog.progress import silent
@@ -68,12 +65,12 @@ def test_a_terminal_shows_how_far_a_task_is(
 
 
 def test_an_id_may_be_cut_short_while_it_is_the_only_one() -> None:
-    assert only("7c", [ID]) == ID
-    assert only("a", ["a", "ab"]) == "a"
-    with pytest.raises(UnknownTask, match="begins with '7c'; `strata tasks` lists"):
-        only("7c", [])
-    with pytest.raises(InvalidInput, match="several tasks' ids: a1, a2; type more"):
-        only("a", ["a1", "a2"])
+    assert only("task", "7c", [ID]) == ID
+    assert only("task", "a", ["a", "ab"]) == "a"
+    with pytest.raises(UnknownTask, match="begins with '7c'; `strata tasks list` shows all"):
+        only("task", "7c", [])
+    with pytest.raises(InvalidInput, match="several tasks begin with 'a': a1, a2; type more"):
+        only("task", "a", ["a1", "a2"])
 
 
 @pytest.mark.parametrize(
@@ -81,8 +78,12 @@ def test_an_id_may_be_cut_short_while_it_is_the_only_one() -> None:
     [
         (task(state=TaskState.DONE, results={"segments 1": {"quarantined": 0}}), False, ""),
         (task(state=TaskState.DONE, results={"segments 1": {"quarantined": 2}}), True, ""),
-        (task(state=TaskState.RUNNING, lease_until=WHEN), False, "Its owner is gone: strata task"),
-        (task(state=TaskState.CANCELLED), False, f"strata task resume {ID} goes on"),
+        (
+            task(state=TaskState.RUNNING, lease_until=WHEN),
+            False,
+            "Its process is gone: strata tasks resume",
+        ),
+        (task(state=TaskState.CANCELLED), False, f"strata tasks resume {ID} continues"),
     ],
 )
 def test_a_task_says_what_was_found_and_what_to_do(made: Task, found: bool, note: str) -> None:
@@ -119,11 +120,11 @@ def test_a_word_that_is_run_as_a_task_gives_it_what_it_was_told() -> None:
 @pytest.mark.parametrize(
     ("argv", "given"),
     [
-        (["retain", "--datasource", "a"], {"datasources": ["a"], "limit": 100_000}),
-        (["backup", "/b"], {"path": "/b"}),
-        (["backup", "/b", "--version", "7"], {"path": "/b", "version": 7}),
+        (["retention", "apply", "--datasource", "a"], {"datasources": ["a"], "limit": 100_000}),
+        (["backups", "create", "/b"], {"path": "/b"}),
+        (["backups", "create", "/b", "--version", "7"], {"path": "/b", "version": 7}),
         (
-            ["backup", "/b", "--version", "2024-01-31"],
+            ["backups", "create", "/b", "--version", "2024-01-31"],
             {"path": "/b", "time": "2024-01-31T00:00:00+00:00"},
         ),
     ],
@@ -131,26 +132,27 @@ def test_a_word_that_is_run_as_a_task_gives_it_what_it_was_told() -> None:
 def test_backups_and_retention_are_run_as_tasks(argv: list[str], given: dict[str, Any]) -> None:
     catalog = Asked()
     arguments = shell_parser().parse_args([*argv, "--as-task", "--reason", "nightly"])
-    (command,) = (each for each in COMMANDS if each.name == argv[0])
+    command = BY_NAME[" ".join(argv[:2])]
     command.work(Work(None, arguments, silent, lambda _: None, catalog))  # type: ignore[arg-type]
-    assert (catalog.name, catalog.arguments) == (argv[0], given)
+    assert (catalog.name, catalog.arguments) == (command.job_name, given)
     assert catalog.how["reason"] == "nightly"
 
 
 def test_another_number_of_buckets_is_always_a_task() -> None:
     catalog = Asked()
-    argv = ["rebucket", "/data/meta2", "64", "--through", "/backups/move"]
+    argv = ["backups", "rebucket", "/data/meta2", "64", "--through", "/backups/move"]
     arguments = shell_parser().parse_args(argv)
     assert is_task(arguments)
-    REBUCKET.work(Work(None, arguments, silent, lambda _: None, catalog))  # type: ignore[arg-type]
+    command = BY_NAME["backups rebucket"]
+    command.work(Work(None, arguments, silent, lambda _: None, catalog))  # type: ignore[arg-type]
     given = {"path": "/backups/move", "target": "/data/meta2", "segment_buckets": 64}
     assert (catalog.name, catalog.arguments) == ("rebucket", given)
     assert TASKS["rebucket"].check(given) == given
 
 
 def test_the_help_of_tasks_names_all_kinds_and_each_is_a_word() -> None:
-    assert ", ".join(sorted(TASKS)) in LIST.details
-    assert TASKS.keys() <= {command.name for command in COMMANDS}
+    assert ", ".join(sorted(TASKS)) in BY_NAME["tasks list"].details
+    assert TASKS.keys() <= BY_JOB.keys()
 
 
 def test_a_dry_run_is_never_a_task() -> None:

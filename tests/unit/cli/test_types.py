@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from catalog.cli.commands.objects import shown_rename
-from catalog.cli.commands.types import shown_types
-from catalog.cli.type_files import read_types, types_in
+from catalog.cli.commands.objects import read_types, shown_rename, shown_types, types_in
 from catalog.errors import InvalidInput, InvalidType
 from catalog.objects.keeper import PutResult
 from catalog.objects.platform import PLATFORM
@@ -30,7 +28,7 @@ def test_declarations_are_read_from_a_file_one_or_many(tmp_path: Path) -> None:
     ("text", "error", "said"),
     [
         ("{", InvalidInput, "types.json is not JSON"),
-        ('{"name": "a", "name": "b"}', InvalidInput, "stands twice"),
+        ('{"name": "a", "name": "b"}', InvalidInput, "occurs twice"),
         ("[1]", InvalidInput, "with the name of the type"),
         ('{"fields": {}}', InvalidInput, "with the name of the type"),
         ('{"name": "a", "rules": 1}', InvalidType, "must have a list as rules"),

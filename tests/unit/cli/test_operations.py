@@ -1,4 +1,4 @@
-"""Operations, epochs and objects as the shell shows them, in each face."""
+"""Operations, epochs and objects as the shell shows them, in each renderer."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from typing import Any
 
 import pytest
 
-from catalog.cli.answer import Answer, Table
-from catalog.cli.commands.deciding import shown_decision
-from catalog.cli.commands.epochs import shown_advance
+from catalog.cli.command import Answer, Table
 from catalog.cli.commands.objects import shown_change, shown_object
-from catalog.cli.commands.operating import for_people, shown_status, span
-from catalog.cli.commands.upkeep import shown_recovery
-from catalog.cli.named import only
-from catalog.cli.output import JsonFace, PlainFace, RichFace
+from catalog.cli.commands.operations import (
+    for_people,
+    shown_advance,
+    shown_decision,
+    shown_recovery,
+    shown_status,
+)
+from catalog.cli.commands.tasks import only, span
+from catalog.cli.output import JsonRenderer, PlainRenderer, RichRenderer
 from catalog.commit.operation_rows import OperationRow, OperationState
 from catalog.errors import InvalidInput, UnknownOperation
 from catalog.objects.keeper import PutResult
@@ -55,14 +58,14 @@ STATUS = OperationStatus(
 
 def as_json(answer: Answer) -> dict[str, Any]:
     out = io.StringIO()
-    JsonFace("operation show", out, io.StringIO()).show(answer)
+    JsonRenderer("operations show", out, io.StringIO()).show(answer)
     document: dict[str, Any] = json.loads(out.getvalue())
     return document
 
 
 def on_a_terminal(answer: Answer) -> str:
     out = io.StringIO()
-    RichFace("operation show", out, io.StringIO()).show(answer)
+    RichRenderer("operations show", out, io.StringIO()).show(answer)
     return " ".join(out.getvalue().split())
 
 
@@ -70,17 +73,19 @@ def on_a_terminal(answer: Answer) -> str:
 
 
 def test_the_beginning_of_an_id_means_the_one_operation_that_has_it() -> None:
-    assert only("7c1e", [ID]) == ID
-    with pytest.raises(UnknownOperation, match="begins with 'beef'; `strata operations --all`"):
-        only("beef", [])
+    assert only("operation", "7c1e", [ID]) == ID
+    with pytest.raises(
+        UnknownOperation, match="begins with 'beef'; `strata operations list --all`"
+    ):
+        only("operation", "beef", [])
     with pytest.raises(InvalidInput, match=f"{ID}, {OTHER}; type more") as several:
-        only("7c1e", [ID, OTHER])
+        only("operation", "7c1e", [ID, OTHER])
     assert several.value.values["candidates"] == (ID, OTHER)
 
 
 def test_of_many_operations_that_are_meant_some_are_named() -> None:
     with pytest.raises(InvalidInput, match="a0, a1, a2, a3, a4 and more; type more"):
-        only("a", [f"a{number}" for number in range(6)])
+        only("operation", "a", [f"a{number}" for number in range(6)])
 
 
 # --- operations -----------------------------------------------------------------------------------
@@ -119,8 +124,8 @@ def test_an_operation_is_shown_with_what_is_missing_and_what_it_claims() -> None
     [
         ({"staged": (0, 1, 2), "missing": ()}, "All parts are staged, so it can be published."),
         ({"parts": None, "missing": ()}, "Its number of parts is not known yet."),
-        ({"expired": True}, "Its lease is over: strata recover aborts it"),
-        ({"state": "ready", "epoch": 42}, "strata advance 42 publishes it."),
+        ({"expired": True}, "Its lease is over: strata operations recover aborts it"),
+        ({"state": "ready", "epoch": 42}, "strata operations advance 42 publishes it."),
     ],
 )
 def test_people_are_told_what_an_operation_waits_for(changes: dict[str, Any], said: str) -> None:
@@ -214,14 +219,14 @@ def test_a_decision_says_what_became_of_the_operation_and_who_makes_it_visible()
         "retries": 3,
     }
     assert ready.figures == {"conflicts_retried": 3}
-    assert "strata advance 42 makes it visible." in on_a_terminal(ready)
+    assert "strata operations advance 42 makes it visible." in on_a_terminal(ready)
     published = shown_decision(Decision(8, "c", ID, "published", 42, repeated=True), 0)
     assert (published.note, published.facts["repeated"]) == ("", True)
 
 
 def test_plain_text_has_a_line_for_each_fact_of_an_operation() -> None:
     out = io.StringIO()
-    PlainFace("operation show", out, io.StringIO()).show(shown_status(STATUS, CLAIMS))
+    PlainRenderer("operations show", out, io.StringIO()).show(shown_status(STATUS, CLAIMS))
     lines = out.getvalue().splitlines()
     assert "missing\t[1]" in lines
     assert lines[-2:] == [

@@ -1,19 +1,25 @@
-"""A schema as people name it on a command line: fingerprint, segment, datasource and so on."""
+"""A schema on the command line: named by what has it, read from a file, shown in a dialect."""
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import TYPE_CHECKING
+import json
+import os
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
+from catalog.cli.arguments import STDIN, text_of
 from catalog.errors import InvalidInput, NotInSnapshot, UnknownName, UnknownSchema
 from catalog.names.model import reference
 from catalog.schema import Schema
+from catalog.schema.avro import from_avro, to_avro
 from catalog.schema.canonical import is_prefix
+from catalog.schema.json_schema import from_json_schema, to_json_schema
+from catalog.schema.translation import Unsaid
 
 if TYPE_CHECKING:
     from catalog.catalog import Catalog
+    from catalog.delta.store import AsOf
 
 _WORDS = ("fingerprint", "segment", "datasource", "named", "ddl")
 HELP = (
@@ -21,10 +27,33 @@ HELP = (
     "(orders@3, orders@current), or DDL; to be "
     f"exact begin with {': or '.join(_WORDS)}:"
 )
+DIALECTS = ("ddl", "json", "json-schema", "avro")
 
 
-def schema_named(catalog: Catalog, text: str, as_of: int | datetime | None = None) -> Schema:
-    """The schema that a text means.
+def schema_in(dialect: str, text: str) -> tuple[Schema, tuple[Unsaid, ...]]:
+    """The schema of a document in another dialect, and what Spark's schema does not keep of it."""
+    reading = from_avro(text) if dialect == "avro" else from_json_schema(text)
+    return reading.schema, reading.unsaid
+
+
+def written_in(dialect: str, schema: Schema) -> tuple[Any, tuple[Unsaid, ...]]:
+    """A schema in a dialect, and what that dialect cannot say."""
+    if dialect in ("ddl", "json"):
+        text = schema.to(dialect)
+        return (text if dialect == "ddl" else json.loads(text)), ()
+    translation = to_avro(schema) if dialect == "avro" else to_json_schema(schema)
+    return translation.document, translation.unsaid
+
+
+def schema_given(catalog: Catalog, text: str) -> Schema | str:
+    """The text of a local file or of standard input for `-`, or a schema by name."""
+    if text == STDIN or os.path.isfile(text):  # unlike Path, it takes any text
+        return text_of(text)
+    return schema_named(catalog, text)
+
+
+def schema_named(catalog: Catalog, text: str, as_of: AsOf = None) -> Schema:
+    """The schema that a text names.
 
     A text with a blank is a definition, one with a slash a segment, hex digits are a fingerprint
     and one that ends like @3 or @current a named schema unless there is none such, and anything
@@ -47,12 +76,12 @@ def schema_named(catalog: Catalog, text: str, as_of: int | datetime | None = Non
         try:
             return _of(catalog, "named", text, as_of)
         except UnknownName as error:
-            if "current" in error.values:  # there is the name, and no such version of it
+            if "current" in error.values:  # the name exists, and has no such version
                 raise
     return _of(catalog, "datasource", text, as_of)
 
 
-def _of(catalog: Catalog, word: str, text: str, as_of: int | datetime | None) -> Schema:
+def _of(catalog: Catalog, word: str, text: str, as_of: AsOf) -> Schema:
     if word == "fingerprint":
         return catalog.schema(text, as_of)
     if word == "ddl":
@@ -68,7 +97,7 @@ def _of(catalog: Catalog, word: str, text: str, as_of: int | datetime | None) ->
     return schema
 
 
-def _of_segment(catalog: Catalog, segment_id: str, as_of: int | datetime | None) -> Schema:
+def _of_segment(catalog: Catalog, segment_id: str, as_of: AsOf) -> Schema:
     segments = catalog.segments(as_of).where(F.col("segment_id") == F.lit(segment_id))
     rows = segments.select("fingerprint").collect()
     if not rows:

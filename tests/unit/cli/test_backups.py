@@ -7,7 +7,7 @@ from catalog.backups.difference import Changed
 from catalog.backups.manifest import ContentDigest
 from catalog.backups.restore import RestoreReport
 from catalog.backups.rollback import RollbackReport
-from catalog.cli.commands.preserving import shown_backup, shown_restore, shown_rollback
+from catalog.cli.commands.backups import shown_backup, shown_restore, shown_rollback
 
 ENTRIES = {"segment": ContentDigest(3, "0f"), "schema": ContentDigest(1, "a0")}
 
@@ -25,7 +25,7 @@ def test_a_backup_shows_what_it_holds() -> None:
     assert answer.tables["contents"].rows == (("schema", 1, "a0"), ("segment", 3, "0f"))
     assert answer.figures == {"rows": 4}
     again = shown_backup(BackupReport("/b", 7, ENTRIES, repeated=True))
-    assert (again.facts["runs"], again.note) == (0, "It had been made before, and was checked.")
+    assert (again.facts["runs"], again.note) == (0, "It existed already, and was checked.")
 
 
 def test_a_restore_shows_where_the_catalog_is_and_what_came_back() -> None:
@@ -46,4 +46,7 @@ def test_a_rollback_shows_kinds_and_the_first_keys() -> None:
     assert answer.tables["keys"].rows[1] == ("segment", "insert", "a/1")
     assert answer.figures == {"rows": 4, "conflicts_retried": 1}
     nothing = shown_rollback(RollbackReport(9, "", "version 9", 9), 0)
-    assert (nothing.facts["commit_id"], nothing.note) == (None, "Everything is as it was then.")
+    assert (nothing.facts["commit_id"], nothing.note) == (
+        None,
+        "The contents are the same already.",
+    )

@@ -10,8 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from catalog import errors
-from catalog.cli.exits import Exit, condition_of, exit_of
-from catalog.cli.metrics import Outcome, write
+from catalog.cli.outcome import Exit, RunOutcome, condition_of, exit_of, write_metrics
 from catalog.delta.runs import COLUMNS, Run, Status
 from catalog.sql.stats import Stats
 
@@ -83,8 +82,8 @@ def read(file: Path) -> dict[str, float]:
 def test_the_metrics_say_how_the_run_went_and_how_the_catalog_stands(tmp_path: Path) -> None:
     file = tmp_path / "strata.prom"
     figures = {"conflicts_retried": 2, "poll_lag_versions": 3, "poll_lag_seconds": 1.5, "other": 1}
-    outcome = Outcome("poll", "/data/meta", Exit.DONE, 12.5, figures)
-    write(str(file), outcome, STATS, NOW)
+    outcome = RunOutcome("poll", "/data/meta", Exit.DONE, 12.5, figures)
+    write_metrics(str(file), outcome, STATS, NOW)
     assert 'strata_version{command="poll",location="/data/meta"} 7.0' in file.read_text()
     assert read(file) == {
         "strata_run_exit_code": 0,
@@ -111,7 +110,9 @@ def test_the_metrics_say_how_the_run_went_and_how_the_catalog_stands(tmp_path: P
 def test_the_metrics_of_a_backfill_say_how_far_it_came(tmp_path: Path) -> None:
     file = tmp_path / "strata.prom"
     figures = {"completed": 90, "quarantined": 4, "left": 6, "per_second": 45.0, "seconds": 2.0}
-    write(str(file), Outcome("backfill", "/data/meta", Exit.FOUND, 3.0, figures), STATS, NOW)
+    write_metrics(
+        str(file), RunOutcome("backfill", "/data/meta", Exit.FOUND, 3.0, figures), STATS, NOW
+    )
     told = {name: value for name, value in read(file).items() if "backfill" in name}
     assert told == {
         "strata_backfill_completed": 90,
@@ -125,8 +126,8 @@ def test_the_metrics_of_a_recovery_say_what_it_did_and_what_is_left(tmp_path: Pa
     file = tmp_path / "strata.prom"
     done = {"aborted": 1, "decided": 2, "swept": 3, "forgotten": 4}
     left = {"open": 8, "ready": 9, "expired": 5, "oldest_seconds": 3600}
-    outcome = Outcome("recover", "/data/meta", Exit.DONE, 3.0, {**done, **left})
-    write(str(file), outcome, STATS, NOW)
+    outcome = RunOutcome("recover", "/data/meta", Exit.DONE, 3.0, {**done, **left})
+    write_metrics(str(file), outcome, STATS, NOW)
     told = {n: v for n, v in read(file).items() if n.startswith(("strata_rec", "strata_op"))}
     assert told == {
         **{f"strata_recover_{name}": value for name, value in done.items()},
@@ -139,11 +140,14 @@ def test_the_metrics_of_a_recovery_say_what_it_did_and_what_is_left(tmp_path: Pa
 
 def test_a_failure_keeps_the_time_of_the_last_success(tmp_path: Path) -> None:
     file = tmp_path / "strata.prom"
-    write(
-        str(file), Outcome("verify", "/data/meta", Exit.FOUND, 1.0, {"violations": 2}), STATS, NOW
+    write_metrics(
+        str(file),
+        RunOutcome("verify", "/data/meta", Exit.FOUND, 1.0, {"violations": 2}),
+        STATS,
+        NOW,
     )
     later = NOW + timedelta(hours=1)
-    write(str(file), Outcome("verify", "/data/meta", Exit.FAILED, 1.0, {}), None, later)
+    write_metrics(str(file), RunOutcome("verify", "/data/meta", Exit.FAILED, 1.0, {}), None, later)
     values = read(file)
     assert values["strata_run_last_success_timestamp_seconds"] == NOW.timestamp()
     assert values["strata_run_exit_code"] == 2
@@ -152,5 +156,5 @@ def test_a_failure_keeps_the_time_of_the_last_success(tmp_path: Path) -> None:
 
 def test_a_first_failure_has_no_success_to_tell_of(tmp_path: Path) -> None:
     file = tmp_path / "strata.prom"
-    write(str(file), Outcome("verify", "/data/meta", Exit.GAVE_UP, 1.0, {}), None, NOW)
+    write_metrics(str(file), RunOutcome("verify", "/data/meta", Exit.GAVE_UP, 1.0, {}), None, NOW)
     assert "strata_run_last_success_timestamp_seconds" not in read(file)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from catalog.cli.object_lines import objects_of, read_objects
+from catalog.cli.commands.objects import objects_in, read_objects
 from catalog.errors import InvalidInput, InvalidObject, InvalidSchema
 from catalog.objects.model import Object
 
@@ -39,7 +39,7 @@ def test_a_dash_is_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_only_the_key_must_be_given_and_nulls_say_nothing() -> None:
     line = '{"key": "a/b", "body": null, "links": null, "schema": null, "datasource": null}'
-    assert list(objects_of(f'{line}\r\n{{"key": "a/b"}}', "x")) == [Object("a/b")] * 2
+    assert list(objects_in(f'{line}\r\n{{"key": "a/b"}}', "x")) == [Object("a/b")] * 2
 
 
 def test_a_schema_may_be_sparks_json_and_a_text_may_have_any_line_break() -> None:
@@ -48,17 +48,17 @@ def test_a_schema_may_be_sparks_json_and_a_text_may_have_any_line_break() -> Non
     line = json.dumps(
         {"key": "a/b", "schema": schema, "body": {"x": "1\u20282"}}, ensure_ascii=False
     )
-    assert list(objects_of(line, "x")) == [Object("a/b", {"x": "1\u20282"}, schema="id BIGINT")]
+    assert list(objects_in(line, "x")) == [Object("a/b", {"x": "1\u20282"}, schema="id BIGINT")]
 
 
 @pytest.mark.parametrize(
     ("line", "error", "message"),
     [
         ("{oops", InvalidInput, "'{oops' is not JSON"),
-        ('{"key": "a/b", "key": "a/c"}', InvalidInput, "'key' stands twice"),
-        ('{"key": "a/b", "body": {"x": 1, "x": 2}}', InvalidInput, "'x' stands twice"),
+        ('{"key": "a/b", "key": "a/c"}', InvalidInput, "'key' occurs twice"),
+        ('{"key": "a/b", "body": {"x": 1, "x": 2}}', InvalidInput, "'x' occurs twice"),
         ("[" * 100_000, InvalidInput, "is not JSON"),
-        ('["a/b"]', InvalidInput, "written as a JSON object with key, body, links"),
+        ('["a/b"]', InvalidInput, "is a JSON object with key, body, links"),
         ('{"body": {}}', InvalidInput, "has no key"),
         ('{"key": "a/b", "lnks": []}', InvalidInput, "did you mean links?"),
         ('{"key": "a/b", "zzz": 1}', InvalidInput, "it has key, body, links"),
@@ -75,7 +75,7 @@ def test_what_is_no_object_is_refused_with_its_line(
     line: str, error: type[InvalidInput], message: str
 ) -> None:
     with pytest.raises(error, match=message.replace("?", r"\?")) as refused:
-        list(objects_of(f'{{"key": "a/a"}}\n\n{line}', "objects.jsonl"))
+        list(objects_in(f'{{"key": "a/a"}}\n\n{line}', "objects.jsonl"))
     assert refused.value.__notes__ == ["That is line 3 of objects.jsonl; nothing was written."]
 
 

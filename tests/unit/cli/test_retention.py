@@ -5,11 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from catalog.cli.commands.retaining import shown_retention
-from catalog.cli.exits import Exit
-from catalog.cli.metrics import Outcome, write
+from catalog.cli.commands.retention import shown_retention
+from catalog.cli.outcome import Exit, RunOutcome, write_metrics
 from catalog.retention.report import RefusedRule, Retained, RetentionFailure, RetentionReport
-from tests.unit.cli.test_runs import NOW, STATS, read
+from tests.unit.cli.test_outcome import NOW, STATS, read
 
 WHEN = datetime(2024, 1, 31, tzinfo=UTC)
 FAILURE = RetentionFailure("orders/1", "it has no location")
@@ -62,7 +61,7 @@ def test_retention_says_what_became_of_each_datasource_and_what_stayed() -> None
     assert (visits["problem"], visits["oldest"]) == ("no archive", None)
     assert answer.tables["failures"].rows == (("orders/1", "it has no location"),)
     assert answer.tables["refused"].rows == (("retention/datasource/x", "says neither"),)
-    assert "hold for nothing" in answer.note
+    assert "apply to nothing" in answer.note
     assert "next run" in answer.note
 
 
@@ -74,7 +73,9 @@ def test_nothing_found_is_said_when_all_went_well() -> None:
 def test_the_metrics_of_retention_count_what_needs_somebody(tmp_path: Path) -> None:
     file = tmp_path / "strata.prom"
     figures = shown_retention(REPORT).figures
-    write(str(file), Outcome("retain", "/data/meta", Exit.FOUND, 3.0, figures), STATS, NOW)
+    write_metrics(
+        str(file), RunOutcome("retain", "/data/meta", Exit.FOUND, 3.0, figures), STATS, NOW
+    )
     told = {name: value for name, value in read(file).items() if "retention" in name}
     assert told == {
         "strata_retention_archived": 5,
