@@ -34,8 +34,12 @@ def test_a_paragraph_exists_once() -> None:
 
 
 def paragraphs(text: str) -> list[str]:
-    """Paragraphs and list items of eight words or more, table rows of fifteen, without code."""
+    """Paragraphs and list items of eight words or more, table rows of fifteen.
+
+    Code is left out, and so is the generated dictionary: columns of one meaning recur in it.
+    """
     prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    prose = re.sub(r"<!-- dictionary -->.*<!-- /dictionary -->", "", prose, flags=re.DOTALL)
     blocks = re.split(r"\n\s*\n|\n(?=\||- |\d+\. )", prose)
     plain = (" ".join(block.split()) for block in blocks)
     return [each for each in plain if len(each.split()) >= (15 if each.startswith("|") else 8)]
