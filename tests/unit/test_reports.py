@@ -9,12 +9,12 @@ from pkgutil import walk_packages
 from typing import Any
 
 import pytest
-from catalog.cli.answer import answer_of
 
 import catalog
 from catalog import DropResult, PublishResult
 from catalog.audit.roller import RollReport
 from catalog.backfill.model import BackfillReport, Quarantined
+from catalog.cli.command import answer_of
 from catalog.files.publisher import FilesReport
 from catalog.maintenance.cleanup import CleanupReport
 from catalog.maintenance.compaction import Compaction, MaintainReport, Vacuumed
