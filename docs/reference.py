@@ -31,7 +31,7 @@ PAGE = Path(__file__).resolve().parent / "reference.md"
 
 # Each class as users write it, and the page that tells more.
 CLASSES: tuple[tuple[str, type, str], ...] = (
-    ("catalog", Catalog, "../README.md"),
+    ("catalog", Catalog, "segments.md"),
     ("catalog.objects", ObjectsApi, "objects.md"),
     ("catalog.names", NamesApi, "names.md"),
     ("catalog.contracts", ContractsApi, "contracts.md"),

@@ -6,8 +6,8 @@
 # MAGIC changed what, settings, tasks, retention, backups: all of it is in the same table as the
 # MAGIC segments and changes by the same commits.
 # MAGIC
-# MAGIC Install `strata-catalog` on the cluster first. `docs/platform.md` in the repository has the
-# MAGIC rules, and names the pages on the rest.
+# MAGIC Install `strata-catalog` on the cluster first. `docs/objects.md` in the repository has the
+# MAGIC rules, and README.md names the pages on the rest.
 
 # COMMAND ----------
 

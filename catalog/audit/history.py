@@ -166,7 +166,7 @@ class AuditHistory:
                 raise
             raise VersionNotFound(
                 f"The changes of versions {first} to {high} can no longer be read as a whole: "
-                "files are gone. Call roll_audit(), which keeps what can be read and records the "
+                "files are gone. Call audit.roll(), which keeps what can be read and records the "
                 "rest as a gap, or ask for changes since a newer version.",
                 since=first,
             ) from error

@@ -102,7 +102,7 @@ def violation(offences: Collection[Offence]) -> ContractViolation:
     limits = f", or limits of {', '.join(sorted(tables)[:_SHOWN])}" if tables else ""
     return ContractViolation(
         f"The contract does not allow {shown}{more}. Nothing was written. Change the data, or the "
-        f"contract by set_contract{limits}.",
+        f"contract by contracts.set{limits}.",
         datasource=some[0].datasource,
         segment_ids=tuple(key for each in some for key in each.segment_ids),
         breaches=[each.facts() for each in some],

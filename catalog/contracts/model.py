@@ -85,7 +85,7 @@ class Contract:
         if self.schema is None and not self.limits and self.policy is None:
             raise InvalidInput(
                 "The contract says nothing: give it a schema, a limit or a policy. To have none, "
-                "call remove_contract."
+                "call contracts.remove."
             )
 
     @property

@@ -4,24 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from catalog.errors import InvalidInput
 from catalog.progress import Progress
-
-if TYPE_CHECKING:
-    from catalog.backfill.model import BackfillReport
-    from catalog.backups.api import BackupsApi
-    from catalog.backups.restore import RestoreReport
-    from catalog.context import Context
-    from catalog.files.publisher import FilesReport
-    from catalog.maintenance.cleanup import CleanupReport
-    from catalog.maintenance.compaction import MaintainReport
-    from catalog.operations.api import OperationsApi
-    from catalog.retention.api import RetentionApi
-    from catalog.verify import VerifyReport
 
 Arguments = Mapping[str, Any]
 Results = Mapping[str, Mapping[str, Any]]
@@ -30,46 +17,12 @@ Results = Mapping[str, Mapping[str, Any]]
 LARGEST_RESULT = 64 * 1024
 
 
-class TaskCatalog(Protocol):
-    """The catalog as the named tasks use it; steps of other kinds may call any verb of it."""
-
-    _context: Context
-
-    @property
-    def version(self) -> int: ...
-
-    @property
-    def backups(self) -> BackupsApi: ...
-
-    @property
-    def operations(self) -> OperationsApi: ...
-
-    @property
-    def retention(self) -> RetentionApi: ...
-
-    @classmethod
-    def open(cls, *args: Any, **options: Any) -> AbstractContextManager[TaskCatalog]: ...
-
-    @classmethod
-    def restore(cls, *args: Any, **options: Any) -> RestoreReport: ...
-
-    def backfill(self, *args: Any, **options: Any) -> BackfillReport: ...
-
-    def cleanup(self, *args: Any, **options: Any) -> CleanupReport: ...
-
-    def maintain(self, *args: Any, **options: Any) -> MaintainReport: ...
-
-    def publish_files(self, *args: Any, **options: Any) -> FilesReport: ...
-
-    def verify(self, *args: Any, **options: Any) -> VerifyReport: ...
-
-
 @dataclass(frozen=True)
 class TaskWork:
     """What a step is given.
 
     Attributes:
-        catalog: the catalog; its commits record the task as their run.
+        catalog: the open `Catalog`; its commits record the task as their run.
         arguments: the arguments of the task.
         results: the results of earlier steps, by step name.
         progress: to be called now and then with the progress of the step. It raises `TaskLost` if
@@ -81,7 +34,8 @@ class TaskWork:
         deadline: seconds that a commit may wait for others; None for the catalog's setting.
     """
 
-    catalog: TaskCatalog
+    # A Catalog: typed loosely, since the catalog is composed of this package too.
+    catalog: Any
     arguments: Arguments
     results: Results
     progress: Progress

@@ -18,7 +18,7 @@ from catalog.environment import Deadline, Environment
 from catalog.errors import CatalogError, TaskBusy, TaskLost, UnknownTask
 from catalog.progress import Step
 from catalog.tasks import plan
-from catalog.tasks.kind import TaskCatalog, TaskKind, TaskStep, TaskWork, check_result
+from catalog.tasks.kind import TaskKind, TaskStep, TaskWork, check_result
 from catalog.tasks.model import Task, TaskState
 from catalog.tasks.owner import Heartbeat, TaskOptions, TaskOwner
 from catalog.tasks.store import TaskTable
@@ -30,7 +30,7 @@ class Runner:
     """Runs the tasks of one catalog; `catalog_of` gives it with a task's id as its run."""
 
     def __init__(
-        self, table: TaskTable, environment: Environment, catalog_of: Callable[[str], TaskCatalog]
+        self, table: TaskTable, environment: Environment, catalog_of: Callable[[str], Any]
     ) -> None:
         self._table = table
         self._queue = CommitQueue()

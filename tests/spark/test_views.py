@@ -1,9 +1,8 @@
-"""The views: comments on every column, and the past; the README and the demo."""
+"""The views: comments on every column, and the past; the demo."""
 
 from __future__ import annotations
 
 import json
-import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from catalog.schema import Schema
 from catalog.sql.audit_views import CHANGES
 from catalog.sql.segment_views import SEGMENT_VIEWS
 from catalog.sql.views import VIEWS
-from tests.sessions import ROOT
 from tests.spark.prepared import NOW, operation, part, stable, staged, stored, write
 from tests.unit.builders import segment
 
@@ -203,24 +201,6 @@ def epochs(catalog: Catalog, spark: SparkSession) -> list[Row]:
     for view in VIEWS:
         spark.catalog.dropTempView(f"its_{view.name}")
     return rows
-
-
-def test_the_readme_example_runs(spark: SparkSession, tmp_path: Path) -> None:
-    readme = (ROOT / "README.md").read_text()
-    snippets = re.findall(r"<!-- tested -->\n```python\n(.+?)```", readme, re.DOTALL)
-    assert snippets
-    names = {"spark": spark, "location": str(tmp_path / "meta")}
-    for number, snippet in enumerate(snippets):
-        exec(compile(snippet, f"README.md snippet {number + 1}", "exec"), names)
-
-
-def test_the_page_on_schemas_runs(spark: SparkSession, catalog: Catalog, tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "schemas.md").read_text()
-    names = {"spark": spark, "catalog": catalog, "folder": str(tmp_path / "files")}
-    blocks = re.findall(r"^```python\n(.+?)^```$", page, re.DOTALL | re.MULTILINE)
-    assert len(blocks) >= 8
-    for number, code in enumerate(blocks):
-        exec(compile(code, f"schemas.md block {number + 1}", "exec"), names)
 
 
 def test_the_demo_runs(spark: SparkSession, tmp_path: Path, capsys) -> None:  # type: ignore[no-untyped-def]

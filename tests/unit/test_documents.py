@@ -1,4 +1,4 @@
-"""The pages about the shell, jobs, storage and schemas: what they say is what the code has."""
+"""The documents: command lines, links, Python and JSON; shell, jobs and schemas as in the code."""
 
 from __future__ import annotations
 
@@ -29,10 +29,9 @@ from catalog.evolution.compatibility import RULES, Mode
 from catalog.sql.stats import Stats
 
 ROOT = Path(__file__).parents[2]
-SHELL, JOBS, STORAGE, SCHEMAS = DOCS = tuple(
-    ROOT / "docs" / f"{name}.md" for name in ("shell", "jobs", "storage", "schemas")
-)
-PAGES = (SHELL, JOBS, SCHEMAS, ROOT / "README.md")
+DOCS = sorted((ROOT / "docs").glob("*.md"))
+SHELL, JOBS, SCHEMAS = (ROOT / "docs" / f"{name}.md" for name in ("shell", "jobs", "schemas"))
+PAGES = (ROOT / "README.md", *DOCS)
 SCRIPTS = sorted(file.stem for file in (ROOT / "jobs").glob("*.py") if file.stem != "__init__")
 WHEN = datetime(2024, 1, 31, tzinfo=UTC)
 
@@ -262,17 +261,32 @@ def test_python_and_json_in_the_pages_can_be_read(page: Path) -> None:
         json.loads(block)
 
 
-@pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
-def test_links_in_the_pages_lead_somewhere(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    for target in re.findall(r"\]\(([^)\s]+)\)", text):
-        if target.startswith("https://"):
-            continue
-        name, _, anchor = target.partition("#")
-        file = page.parent / name if name else page
-        assert file.exists(), target
-        if anchor:
-            assert anchor in anchors(file.read_text(encoding="utf-8")), target
+LINKED = (*PAGES, *(ROOT / name for name in ("ARCHITECTURE.md", "CONTRIBUTING.md")))
+
+
+@pytest.mark.parametrize("page", LINKED, ids=lambda page: page.name)
+def test_links_in_the_documents_lead_somewhere(page: Path) -> None:
+    broken = [target for target in links(page) if not leads_somewhere(page, target)]
+    assert broken == []
+
+
+def test_every_page_is_linked_from_the_readme_or_from_another_page() -> None:
+    linked = {
+        (page.parent / link.partition("#")[0]).resolve() for page in PAGES for link in links(page)
+    }
+    assert {page.name for page in DOCS if page.resolve() not in linked} == set()
+
+
+def links(page: Path) -> list[str]:
+    """The targets of a document's links to files and headings."""
+    text = _FENCED.sub("", page.read_text(encoding="utf-8"))
+    return [each for each in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in each]
+
+
+def leads_somewhere(page: Path, target: str) -> bool:
+    name, _, anchor = target.partition("#")
+    file = page.parent / name if name else page
+    return file.exists() and (not anchor or anchor in anchors(file.read_text(encoding="utf-8")))
 
 
 def anchors(text: str) -> set[str]:

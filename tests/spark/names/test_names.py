@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from catalog import Catalog, CatalogError, Schema, Segment
+from catalog import Catalog, Schema, Segment
 from catalog.errors import (
     IncompatibleSchema,
     InvalidInput,
@@ -19,7 +18,6 @@ from catalog.errors import (
     UnknownName,
 )
 from tests.concurrency.gates import assert_promises
-from tests.sessions import ROOT
 from tests.spark.operating import refusal
 
 NOW = timedelta(0)
@@ -189,18 +187,6 @@ def test_data_is_read_in_a_version_of_a_named_schema(
     assert len(catalog.cleanup(grace=NOW).retired) == 1
     assert catalog.names.get("the orders@home", 1).schema == Schema.of("id BIGINT")
     assert_promises(catalog)
-
-
-@pytest.mark.stress
-def test_the_section_on_named_schemas_says_what_happens(catalog: Catalog) -> None:
-    page = (ROOT / "docs" / "schemas.md").read_text(encoding="utf-8")
-    blocks = re.findall(
-        r"```python\n(.*?)```", page.partition("\n## Named schemas\n")[2], re.DOTALL
-    )
-    assert len(blocks) == 3
-    names: dict[str, Any] = {"catalog": catalog, "CatalogError": CatalogError}
-    for number, block in enumerate(blocks, 1):
-        exec(compile(block, f"schemas.md, named schemas, block {number}", "exec"), names)
 
 
 @pytest.mark.stress

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -32,7 +31,6 @@ from tests.unit.builders import segment
 
 Open = Callable[..., Catalog]
 Work = Callable[[TaskWork], Mapping[str, Any]]
-PAGE = (Path(__file__).parents[3] / "docs" / "jobs.md").read_text(encoding="utf-8")
 WHEN = datetime(2024, 1, 31, 12, tzinfo=UTC)
 
 
@@ -256,12 +254,3 @@ def test_buckets_are_not_copied_to_where_there_is_no_room_for_them(
     with pytest.raises(PathOccupied, match="There is a catalog at"):
         catalog.tasks.run("rebucket", arguments)
     assert not between.exists()
-
-
-def test_the_python_of_the_page_on_tasks_runs(
-    spark: SparkSession, catalog: Catalog, capsys: pytest.CaptureFixture[str]
-) -> None:
-    catalog.publish([segment("orders/1")])
-    (block,) = re.findall(r"<!-- tested -->\n```python\n(.+?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-    exec(compile(block, "jobs.md", "exec"), {"spark": spark, "catalog": catalog})
-    assert capsys.readouterr().out.startswith("done 1 segments\n{'cleanup': {")

@@ -83,7 +83,7 @@ def test_limits_of_tables_refuse_unless_the_contract_only_warns() -> None:
     assert refused_only(found) == found
     error = violation(found)
     assert "at most 5 are allowed by table/s/o" in error.message
-    assert error.message.endswith("the contract by set_contract, or limits of table/s/o.")
+    assert error.message.endswith("the contract by contracts.set, or limits of table/s/o.")
     assert error.values["breaches"][0]["breaches"][0]["table"] == "table/s/o"
     warns = Terms.of(Contract(max_rows=9, enforcement="warn"), limits)
     (offence,) = offences_among(given, {"orders": warns})
