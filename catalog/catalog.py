@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Unpack, cast
 
@@ -16,29 +14,23 @@ from pyspark.sql import DataFrame
 
 from catalog.audit.api import AuditApi
 from catalog.backfill.backfiller import Backfiller, WaitingSearch
-from catalog.backfill.completer import Completed, Completer
+from catalog.backfill.completer import Completed
 from catalog.backfill.model import BackfillReport, Completion
 from catalog.backups.api import BackupsApi
-from catalog.backups.backup import BackupFiles
-from catalog.backups.restore import Restore, RestoreReport, RestoreTarget
+from catalog.backups.restore import RestoreReport, restore_catalog
 from catalog.cache.api import board_of, open_cache
-from catalog.cache.cache import Cache, Caches
-from catalog.commit.committer import Committer, OperationCounters
+from catalog.cache.cache import Cache
+from catalog.components import Components, open_components
 from catalog.config import Settings, user
 from catalog.context import Call, CallOptions, Context
 from catalog.contracts.api import ContractsApi
-from catalog.contracts.enforcement import KnownTerms
 from catalog.delta import tables
-from catalog.delta.audit_log import AuditLog
 from catalog.delta.layout import LAYOUT, Layout
-from catalog.delta.location import Location, TableLock, absolute
-from catalog.delta.queue import CommitQueue
-from catalog.delta.runs import RunLog
-from catalog.delta.session import own_session, release, tune, tuning
-from catalog.delta.store import AsOf, Store
-from catalog.delta.writer import Writer
+from catalog.delta.location import Location
+from catalog.delta.session import release
+from catalog.delta.store import AsOf
 from catalog.environment import Deadline, Environment
-from catalog.errors import CatalogNotFound, InvalidInput, ReadOnly, RestoreUnfinished
+from catalog.errors import InvalidInput, ReadOnly, RestoreUnfinished
 from catalog.evolution.merge import Policy
 from catalog.evolution.projection import OnLoss
 from catalog.files.footer import read_footers
@@ -63,25 +55,21 @@ from catalog.objects.api import ObjectsApi
 from catalog.operations.api import OperationsApi
 from catalog.operations.operation import Operation
 from catalog.progress import silent
-from catalog.read.api import SchemaReader
 from catalog.read.datasource import DatasourceSchema
 from catalog.read.scan import Where
 from catalog.realtime.announcer import StreamAnnouncer
 from catalog.retention.api import RetentionApi
 from catalog.schema import Schema
 from catalog.segments.batch import batch_of
-from catalog.segments.drop import Dropper, Selection, as_seen, select
-from catalog.segments.frame import FramePublisher
-from catalog.segments.group import Publisher, PublishRequest
-from catalog.segments.staging import Staging
-from catalog.settings.api import EffectiveSettings, SettingsApi
+from catalog.segments.drop import Selection, as_seen, select
+from catalog.segments.group import PublishRequest
+from catalog.settings.api import SettingsApi
 from catalog.settings.model import default_of
 from catalog.sql import audit_views, functions, views
 from catalog.sql.api import InspectApi
 from catalog.sql.stats import Stats, stats_of
 from catalog.tasks.api import TasksApi
 from catalog.tasks.runner import Runner
-from catalog.tasks.store import TaskTable
 from catalog.verify import Verifier, VerifyReport
 from catalog.words import chosen
 
@@ -89,58 +77,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-log = logging.getLogger(__name__)
-
 MOST_PENDING = 100_000
 DEFAULT_TTL = timedelta(minutes=2)
-
-
-class _Shared:
-    """What an open catalog makes once, and shares with the catalogs of its tasks' runs."""
-
-    def __init__(
-        self,
-        context: Context,
-        lock: TableLock,
-        local: Path | None,
-        effective: EffectiveSettings,
-    ) -> None:
-        spark, location, environment = context.spark, context.location, context.environment
-        buckets = context.opened.segment_buckets
-        tuned = tuning(spark)
-        self.lock = lock
-        self.effective = effective
-        self.staging = Staging(
-            lambda: own_session(spark), location, Staging.lock_file_of(local), tuned
-        )
-        side = (lambda: own_session(spark), location, local, environment, tuned)
-        self.run_log = RunLog(*side)
-        self.audit_log = AuditLog(*side)
-        # Of its own, with a session of its own: a heartbeat must not wait for a long commit.
-        self.tasks = TaskTable(RunLog(*side), environment)
-        self.caches = Caches()
-        self.schemas = SchemaReader(context, self.caches)
-        terms = KnownTerms(context.store, buckets)
-        self.publisher = Publisher(context.writer, buckets, terms, environment)
-        self.frames = FramePublisher(
-            context.writer,
-            self.staging,
-            context.queue,
-            buckets,
-            terms,
-            lambda: Deadline(context.setting("deadline")),
-            environment,
-        )
-        self.dropper = Dropper(context.writer, buckets, environment)
-        self.completer = Completer(context.writer, buckets, terms, environment)
-        self.committer = Committer(context.writer, buckets, environment, OperationCounters())
-
-    def close(self) -> None:
-        self.caches.stop()
-        self.staging.close()
-        self.run_log.close()
-        self.audit_log.close()
-        self.tasks.close()
 
 
 class Catalog:
@@ -163,7 +101,7 @@ class Catalog:
         inspect: every view as a DataFrame, and as SQL.
     """
 
-    def __init__(self, context: Context, settings: Settings, shared: _Shared) -> None:
+    def __init__(self, context: Context, settings: Settings, shared: Components) -> None:
         """Used by `open`."""
         self._context = context
         self._settings = settings
@@ -214,57 +152,20 @@ class Catalog:
             layout: the table layout that this code knows, for tests.
         """
         settings = settings or Settings()
-        environment = environment or Environment()
-        own = own_session(spark)
-        place = absolute(own, Location.parse(location))
-        opened = tables.find(own, place, layout)
-        created = False
-        if opened is None:
-            if read_only or not create:
-                raise CatalogNotFound(
-                    f"There is no catalog at {place}, and it is not to be created here.",
-                    location=str(place),
-                )
-            opened = tables.create(
-                own,
-                place,
-                layout,
-                settings.segment_buckets,
-                settings.file_lock,
-                Deadline(settings.deadline or default_of("deadline")),
-            )
-            created = True
-        if opened.layout_found < layout.number:
-            log.warning(
-                "The catalog at %s has layout %d and this release writes layout %d: it can be "
-                "read; call upgrade() before writing.",
-                opened.location,
-                opened.layout_found,
-                layout.number,
-            )
-        store = Store(own, opened.location)
-        local = opened.detail.path if settings.file_lock else None
-        lock = TableLock.of(local)
-        given = dict(settings.given)
-        if settings.deadline is not None:
-            given["deadline"] = settings.deadline
-        effective = EffectiveSettings(store, given, settings.fallback)
-        context = Context(
-            spark=spark,
-            store=store,
-            opened=opened,
-            layout=layout,
-            writer=Writer(store, lock, environment, tuning(spark)),
-            queue=CommitQueue(),
-            environment=environment,
-            setting=effective.value,
-            actor=check_actor("actor", actor if actor is not None else user()),
-            run_id=check_actor("run_id", run_id),
-            session_name=check_actor("session", session),
+        context, shared, created = open_components(
+            spark,
+            location,
+            settings,
+            environment or Environment(),
+            layout,
+            create=create and not read_only,
+            actor=user() if actor is None else actor,
+            run_id=run_id,
+            session_name=session,
             read_only=read_only,
         )
-        catalog = cls(context, settings, _Shared(context, lock, local, effective))
-        if created and opened.location.path is None:
+        catalog = cls(context, settings, shared)
+        if created and context.location.path is None:
             catalog._create_persistent_views(replace=False)
         return catalog
 
@@ -306,29 +207,23 @@ class Catalog:
         settings = settings or Settings()
         actor, waits = options.get("actor"), options.get("deadline")
         waits = settings.deadline if waits is None else waits
-        session, tuned = own_session(spark), tuning(spark)
-        tune(session, tuned.large)
-        try:
-            target = RestoreTarget(
-                session=session,
-                location=absolute(session, Location.parse(location)),
-                layout=layout,
-                locked=settings.file_lock,
-                call=Call(
-                    Caller(
-                        check_actor("actor", user() if actor is None else actor),
-                        check_actor("reason", options.get("reason", "")),
-                        check_actor("run_id", run_id),
-                    ),
-                    Deadline(default_of("deadline") if waits is None else waits),
-                    options.get("progress", silent),
-                ),
-                environment=environment or Environment(),
-                tuning=tuned,
-            )
-            return Restore(BackupFiles(session, os.fspath(path)), target).restore(segment_buckets)
-        finally:
-            release(session)
+        caller = Caller(
+            check_actor("actor", user() if actor is None else actor),
+            check_actor("reason", options.get("reason", "")),
+            check_actor("run_id", run_id),
+        )
+        deadline = Deadline(default_of("deadline") if waits is None else waits)
+        call = Call(caller, deadline, options.get("progress", silent))
+        return restore_catalog(
+            spark,
+            os.fspath(path),
+            location,
+            call,
+            environment or Environment(),
+            layout,
+            settings.file_lock,
+            segment_buckets,
+        )
 
     def close(self) -> None:
         """Ends the background work of its caches, and the catalog's own sessions."""

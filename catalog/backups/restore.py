@@ -7,6 +7,7 @@ interrupted restore leaves nothing that looks like a catalog, and the same call 
 from __future__ import annotations
 
 import logging
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from catalog.delta.audit_log import AuditLog
 from catalog.delta.layout import LAYOUT, RESTORED_PROPERTY, RESTORING_PROPERTY, Layout
 from catalog.delta.location import Location, TableLock, absolute
 from catalog.delta.runs import RunLog
-from catalog.delta.session import Tuning
+from catalog.delta.session import Tuning, own_session, release, tune, tuning
 from catalog.delta.side_table import SideTableParts
 from catalog.delta.statements import Statement, insert_all
 from catalog.delta.store import RESTORE_BACKUP, Store
@@ -257,3 +258,31 @@ def _occupied(location: Location) -> PathOccupied:
         "to the backup by a rollback.",
         location=str(location),
     )
+
+
+def restore_catalog(
+    spark: SparkSession,
+    path: str,
+    location: str | os.PathLike[str],
+    call: Call,
+    environment: Environment,
+    layout: Layout,
+    locked: bool,
+    segment_buckets: int | None,
+) -> RestoreReport:
+    """Makes a catalog from the backup at a path, in a session of its own."""
+    session, tuned = own_session(spark), tuning(spark)
+    tune(session, tuned.large)
+    try:
+        target = RestoreTarget(
+            session=session,
+            location=absolute(session, Location.parse(location)),
+            layout=layout,
+            locked=locked,
+            call=call,
+            environment=environment,
+            tuning=tuned,
+        )
+        return Restore(BackupFiles(session, path), target).restore(segment_buckets)
+    finally:
+        release(session)
