@@ -26,7 +26,7 @@ class Settings:
         open_file: opens the data file at a path, on the driver and on executors, where it has to
             be importable; by default through pyarrow, with the credentials of the environment.
         announcements: the folder in which streaming jobs announce the schemas of open segments; by
-            default beside the table. A catalog in a metastore schema has no such place and needs
+            default next to the table. A catalog in a metastore schema has no such place and needs
             one, such as a volume path.
         given: settings by name, such as `cleanup.grace`, that hold over what the catalog has
             stored for as long as it is open.

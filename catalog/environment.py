@@ -100,7 +100,7 @@ class Deadline:
         )
 
     def expire(self) -> None:
-        """Uses up the budget at once: whoever waited is gone."""
+        """Uses up the budget at once: the caller is gone."""
         self._seconds = 0.0
 
     def forgive(self, seconds: float) -> None:

@@ -384,7 +384,7 @@ class UnknownTask(CatalogError, LookupError):
 
 
 class TaskBusy(CatalogError):
-    """Somebody else runs the task, or one that must not run beside it; nothing was done."""
+    """Somebody else runs the task, or one that excludes it; nothing was done."""
 
     condition = "TASK_BUSY"
     retryable = True

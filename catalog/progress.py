@@ -1,4 +1,4 @@
-"""How far long work has come, told to whoever wants to show it."""
+"""Progress of long work, for callers that show it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Step:
-    """`done` of `total` pieces of some work are behind us; `total` may grow while it is planned."""
+    """`done` of `total` pieces of work are complete; `total` may grow while it is planned."""
 
     what: str
     done: int
@@ -19,4 +19,4 @@ Progress = Callable[[Step], None]
 
 
 def silent(step: Step) -> None:
-    """For callers who do not want to know."""
+    """Shows nothing."""

@@ -157,7 +157,7 @@ _EACH_TASK_REMOTE, _FEWEST_TASKS_REMOTE = 250, 16
 _EACH_JOB = 50_000
 # Remote storage answers late, and many can wait for it at once.
 _THREADS = 16
-# Up to so many files are read sooner than a Spark job begins.
+# Up to this number, files are read sooner than a Spark job starts.
 _FEW = 64
 # Not on a disk of this machine; some stores are mounted as if they were.
 _REMOTE = re.compile(r"(?!file:)[a-z][a-z0-9+.-]*:/|/(?:Volumes|dbfs)/", re.IGNORECASE)

@@ -25,7 +25,7 @@ from catalog.progress import Step
 # A statement of another driver may take so long from its first file to its commit. Where Strata's
 # own lock excludes other writers, no statement is running.
 LEAST = timedelta(days=1)
-# A partition is rewritten if it has at least so many files more than it needs.
+# A partition is rewritten if it has at least this number of files more than it needs.
 SURPLUS = 4
 
 # --- plans: no session ----------------------------------------------------------------------------

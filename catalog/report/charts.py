@@ -17,7 +17,7 @@ WIDTH, HEIGHT = 480, 220
 LEFT, RIGHT, TOP, BOTTOM = 54, 452, 12, 190
 # More marks than this cannot be distinguished at the size of the charts.
 MARKS = 120
-# Up to so many points each has a dot of its own.
+# Up to this number of points, each has a dot.
 _DOTS = 32
 _INTERVALS = 4
 

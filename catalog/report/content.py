@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from catalog.catalog import Catalog
     from catalog.sql.stats import Stats
 
-# A list of a report has at most so many lines, and a datasource so many schemas.
+# The most lines in a list of a report, and the most schemas of a datasource.
 LINES = 500
 _FINGERPRINTS = 20
 

@@ -26,7 +26,7 @@ from tests.unit.retention.specification import Fact, plan
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
-SURROUNDINGS = Environment(clock=lambda: NOW, pause=lambda attempt: 0.0)
+ENVIRONMENT = Environment(clock=lambda: NOW, pause=lambda attempt: 0.0)
 
 
 def rule(name: str, **body: Any) -> Object:
@@ -47,7 +47,7 @@ def ids(catalog: Catalog) -> list[str]:
 
 @pytest.fixture
 def catalog(open_catalog: Callable[..., Catalog]) -> Catalog:
-    return open_catalog(actor="tester", environment=SURROUNDINGS)
+    return open_catalog(actor="tester", environment=ENVIRONMENT)
 
 
 def test_segments_go_by_age_and_count_through_ordinary_drops(catalog: Catalog) -> None:
