@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Unpack, cast
 
 from pyspark.sql import DataFrame
 
-from catalog.audit.api import AuditApi
+from catalog.audit.api import AuditApi, roll_history
 from catalog.backfill.backfiller import Backfiller, WaitingSearch
 from catalog.backfill.completer import Completed
 from catalog.backfill.model import BackfillReport, Completion
@@ -725,7 +725,7 @@ class Catalog:
             optimize,
             vacuum,
             dry_run,
-            partial(self.audit.rolled, call, dry_run) if audit else None,
+            partial(roll_history, context, call, shared.audit_log, dry_run) if audit else None,
             None if partitions is None else set(partitions),
         )
 

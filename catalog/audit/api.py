@@ -138,21 +138,7 @@ class AuditApi:
         """
         if not dry_run:
             self._context.check_writable()
-        return self.rolled(self._context.call(**options), dry_run)
-
-    def rolled(self, call: Call, dry_run: bool) -> RollReport:
-        """`roll` within another call."""
-        context = self._context
-        roller = Roller(context, call, self._audit_log, context.opened.detail.table_id)
-        report = roller.roll(dry_run)
-        if report.rolled and not dry_run and context.location.path is None:
-            try:
-                # The feed of the persistent view has to begin within the retention.
-                audit_views.create_changes(context.store.session, self._audit_log)
-            except PySparkException as error:
-                # The actor may lack the right to it; what was copied is there all the same.
-                log.warning("The view changes could not be replaced: %s", error)
-        return report
+        return roll_history(self._context, self._context.call(**options), self._audit_log, dry_run)
 
     def _feed(self, after: int, until: int | None) -> DataFrame:
         """The change feed after one version, up to another."""
@@ -173,3 +159,16 @@ class AuditApi:
                 "a newer one.",
                 after=after,
             ) from error
+
+
+def roll_history(context: Context, call: Call, audit_log: AuditLog, dry_run: bool) -> RollReport:
+    """Copies the history into the audit table, within any call."""
+    report = Roller(context, call, audit_log, context.opened.detail.table_id).roll(dry_run)
+    if report.rolled and not dry_run and context.location.path is None:
+        try:
+            # The feed of the persistent view has to begin within the retention.
+            audit_views.create_changes(context.store.session, audit_log)
+        except PySparkException as error:
+            # The actor may lack the right to it; what was copied is there all the same.
+            log.warning("The view changes could not be replaced: %s", error)
+    return report
