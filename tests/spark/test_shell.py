@@ -373,7 +373,7 @@ def test_files_are_published_with_what_they_say_and_what_is_wrong_is_listed(
     people = [*command, "--dry-run", "--location", str(catalog.location), "--output", "table"]
     assert shell.main(people, lambda *_: nullcontext(spark)) == 0
     advice = " ".join(capsys.readouterr().out.split())
-    assert "--replace-changed publishes them anew" in advice
+    assert "--replace-changed publishes them again" in advice
     assert "--remove-missing drops them" in advice
     answer = strata(*command, "--remove-missing", "--replace-changed", job=True)[1]
     assert (answer["facts"]["replaced"], answer["facts"]["dropped"]) == (1, 1)
