@@ -108,7 +108,7 @@ def test_a_catalog_of_layout_1_is_read_as_it_is(
     assert (first.stats().rows, first.stats().orphans, first.stats().objects) == (6, 1, 0)
     for view in VIEWS:
         if view.name not in ("stable_epoch", "settings") and view not in PLATFORM_VIEWS:
-            frame = getattr(first, view.name)()
+            frame = getattr(first.inspect, view.name)()
             assert frame.columns == list(view.columns), view.name
             assert frame.isEmpty() == (view.name in OF_OPERATIONS | NOT_THERE), view.name
     assert first.verify().ok
