@@ -7,7 +7,7 @@ import runpy
 from collections import defaultdict
 from pathlib import Path
 
-from tests.house import ROOT, packages_in_cycles, repeated_classes
+from tests.house import ROOT, in_cycles, repeated_classes
 
 PAGES = sorted(
     path
@@ -21,7 +21,7 @@ def test_a_class_name_exists_once() -> None:
 
 
 def test_no_packages_import_each_other_in_a_cycle() -> None:
-    assert packages_in_cycles(ROOT) == []
+    assert in_cycles(ROOT) == []
 
 
 def test_a_paragraph_exists_once() -> None:
