@@ -40,7 +40,7 @@ def repeated_classes(tree: Path) -> dict[str, int]:
 
 
 def in_cycles(tree: Path) -> list[str]:
-    """Packages, and modules at the top, of `catalog` that reach themselves by imports of others, also those for types."""
+    """Packages and top modules that reach themselves by imports of others, also for types."""
     edges: dict[str, set[str]] = {}
     for path in modules(tree):
         home = _package(path.relative_to(tree / "catalog").parts)
