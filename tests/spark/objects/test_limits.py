@@ -149,7 +149,7 @@ def test_a_type_is_not_declared_under_tables_that_wait_for_their_epochs(catalog:
     # What comes after it was staged without limits.
     ready(catalog, 6, publish=[segment("orders/1", rows=9)])
     error = refusal(catalog, ClaimConflict, lambda: catalog.objects.declare(TYPES))
-    assert error.values["keys"] == ("orders",)
+    assert error.values["keys"] == (TABLE,)
     catalog.operations.advance(6)
     assert ids(catalog) == {"orders/1"}
     catalog.objects.declare(TYPES)
